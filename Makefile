@@ -88,6 +88,7 @@ bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELIC
 	$(PY) benchmarks/why.py
 	$(PY) benchmarks/twin.py
 	$(PY) benchmarks/plot.py
+	$(PY) benchmarks/watch.py
 
 coverage: $(TOOLS)  ## run the tests of the pure rooms, and list the lines that none of them runs through
 	$(PIP) coverage==7.11.0

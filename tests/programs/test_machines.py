@@ -402,18 +402,6 @@ def test_prints_are_log_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "one line\nno end\n"
 
 
-def test_another_order_of_tasks_is_another_history() -> None:
-    async def program() -> None:
-        async def step(name: str) -> None:
-            say(name)
-
-        await asyncio.gather(*(step(name) for name in "abc"))
-
-    alone(program)
-    run(Federation({"a": Machine(program, order=lambda _: lambda ready: len(ready) - 1)}))
-    assert [*"abc", *"cba"] == LINES
-
-
 def test_sets_of_tasks_are_in_the_order_of_creation() -> None:
     async def program() -> None:
         tasks = [asyncio.create_task(asyncio.sleep(0, number)) for number in range(20)]

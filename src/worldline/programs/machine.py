@@ -22,7 +22,7 @@ from worldline.federation.participant.program import Program, is_normal_end
 from worldline.federation.participant.sometimes import draw_for
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.programs import escapes, loop, standins, threads, workspace
-from worldline.programs.computer import Choose, Computer, ProgramKilled
+from worldline.programs.computer import Computer, ProgramKilled
 from worldline.programs.entries import MachineEntry, script_of, topics_of
 from worldline.programs.workspace import Workspace, hide_output, occupy, show_output
 
@@ -87,19 +87,14 @@ def _workspace() -> Workspace:
 
 @dataclass(frozen=True)
 class MachineRun:
-    """A machine's part in a run: what a `Program` runs.
-
-    `order` makes what decides which of the ready callbacks of an event loop runs next; by default, it is the first.
-    """
+    """A machine's part in a run: what a `Program` runs."""
 
     software: Software
     names: tuple[str, ...] = ()
-    order: Callable[[Participant], Choose] | None = None
 
     def __call__(self, participant: Participant) -> None:
         install()
-        choose = loop.turns_of(participant) if self.order is None else self.order(participant)
-        computer = Computer(participant, self.names or (participant.name,), choose)
+        computer = Computer(participant, self.names or (participant.name,), loop.turns_of(participant))
         draw_for(computer)
         standins.swaps.put_in_place()
         show_output()
@@ -186,8 +181,7 @@ class Machine(Program):
     `what` is a script's file, relative to `directory`; with ``module=True`` the name of a module, as for ``python -m``;
     or a function without parameters, which may be a coroutine function. It may write to a copy of `folder`, which is
     its disk: the copy is made at the start of a run, outlives crashes, and is where the program runs. The program finds
-    the other participants by their names, as hosts. `order` makes, for a participant, what decides which of the ready
-    steps of an event loop's tasks runs next. Other keywords are those of a `Program`.
+    the other participants by their names, as hosts. Other keywords are those of a `Program`.
     """
 
     def __init__(
@@ -198,12 +192,11 @@ class Machine(Program):
         directory: str | Path = ".",
         folder: str | Path | None = None,
         guest: bool = False,
-        order: Callable[[Participant], Choose] | None = None,
         **declared: Unpack[Declared],
     ) -> None:
         place = Path(directory).resolve()
         software = Software(_found(what, module, place), _texts(arguments), place, _folder(folder, place))
-        super().__init__(MachineRun(software, order=order), guest=guest, **declared)
+        super().__init__(MachineRun(software), guest=guest, **declared)
 
     def among(self, name: str, names: Sequence[str]) -> Program:
         """Return its program as that of a certain participant, which knows the others' names."""

@@ -810,7 +810,7 @@ class Event:
         return self
 
     def fail(self, exception: Any) -> Event:
-        """Trigger the event with an exception, and return it: whoever waits for it is thrown that."""
+        """Trigger the event with an exception, and return it: processes that wait for it are thrown that."""
         _fail(self, exception)
         return self
 

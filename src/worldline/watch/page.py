@@ -41,7 +41,7 @@ def policy() -> str:
     script, style = (b64encode(sha256(text.encode()).digest()).decode() for text in (_script(), _text("page.css")))
     return (
         f"default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; connect-src 'self'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 

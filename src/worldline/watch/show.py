@@ -10,12 +10,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
-from math import isfinite
+from math import inf
 from typing import Any, Protocol
 
 from worldline.history.diff.account import NOTES, Sending
 from worldline.history.diff.values import decoded, is_nothing, payload_text
+from worldline.history.fields import fields_of
 from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.text import printable
 from worldline.watch.scene import scene_of
@@ -148,21 +150,12 @@ def with_payload(row: dict[str, Any], payload: bytes | None) -> dict[str, Any]:
 
 
 def numbers_in(payload: bytes) -> Iterator[tuple[str, float]]:
-    """Yield the numbers in a payload by their names: `pose.x`, `ranges[3]`; one that is a number itself has none."""
+    """Yield the numbers in a payload by the names of their fields; one that is a number itself has none."""
     value = decoded(payload)
-    if not is_nothing(value):
-        yield from _numbers("", value)
-
-
-def _numbers(path: str, value: Any) -> Iterator[tuple[str, float]]:
-    if isinstance(value, dict):
-        for key, each in value.items():
-            yield from _numbers(f"{path}.{key}" if path else str(key), each)
-    elif isinstance(value, list | tuple):
-        for place, each in enumerate(value):
-            yield from _numbers(f"{path}[{place}]", each)
-    elif isinstance(value, bool | int | float) and isfinite(value):
-        yield path, float(value)
+    for name, each in () if is_nothing(value) else fields_of(value):
+        if isinstance(each, int | float) and abs(each) < inf:
+            with suppress(OverflowError):  # No float is as large as that.
+                yield name, float(each)
 
 
 def _thinned(who: str, times: list[int], values: list[float]) -> dict[str, Any]:

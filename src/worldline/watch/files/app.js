@@ -31,8 +31,8 @@ function build() {
   addView("signals", "Signals", place => signals = new Signals(place));
   addView("overview", "Members", place => new Overview(place));
   addView("waits", "Waits", place => new Waits(place), () => runs[0].facts.live);
-  const space = new Space(make("div"));
-  addView("space", "Space", place => { const view = new Space(place); return view; }, () => space.isThere);
+  let space = null;
+  addView("space", "Space", place => space = new Space(place), () => space.isThere);
   if (given.story) addStory();
   opening.signals = () => signals.open(); opening.world = () => world.open();
   choose(runs[0].facts.room === "world" ? "world" : "diagram");

@@ -117,7 +117,7 @@ function noteParts(text) {
 
 // --- What is looked at: one moment, one window of time, for all views ---
 
-const look = {now: 0, from: 0, to: 1, follow: true, selected: null, hovered: null, playing: 0};
+const look = {now: 0, from: 0, to: 1, follow: true, selected: null, playing: 0};
 const listeners = [];
 const runs = given.shows.map((facts, number) => new Run(number, facts));
 let frame = 0;

@@ -5,7 +5,7 @@ const CONE_MAX = 200000;   // Rows that are looked through for a cone.
 
 class Diagram {
   constructor(place, run) {
-    this.run = run; this.spots = []; this.scroll = 0;
+    this.run = run; this.spots = [];
     this.sheet = new Sheet(place, () => this.draw());
     this.sheet.canvas.setAttribute("role", "img");
     this.sheet.canvas.setAttribute("aria-label", "space-time diagram: members over time, messages as arrows");
@@ -265,7 +265,7 @@ function inspect(what) {
   if (what === null) return;
   let payload = what.payload ?? "";
   try { payload = JSON.stringify(JSON.parse(payload), null, 2); } catch { /* It is no JSON, and is shown as it is. */ }
-  place.append(make("button", {type: "button", "aria-label": "close", style: null, onclick: () => { look.selected = null; inspect(null); redraw(); }}, "×"),
+  place.append(make("button", {type: "button", "aria-label": "close", onclick: () => { look.selected = null; inspect(null); redraw(); }}, "×"),
     make("h2", {}, what.title), make("table", {}, ...what.rows.map(([name, value]) => make("tr", {}, make("th", {}, name), make("td", {class: "wide"}, value)))),
     make("pre", {id: "payload"}, payload));
 }
