@@ -103,14 +103,14 @@ mutants: $(TOOLS)  ## change the lock in 100 small ways (COUNT=...), and list th
 soak: $(BUILT) $(TOOLS)  ## run the long searches, without a time limit
 	$(PY) -m pytest -q -m soak -n 2 --timeout 0
 
-# For all supported versions of Python and kinds of machine, with the hashes of everything they name: what running and
-# compiling need, and that with all that development needs.
+# For all supported versions of Python and kinds of machine, with the hashes of everything they name: what running needs,
+# and that with all that development needs.
 COMPILE := $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade --no-header \
     --no-emit-index-url --custom-compile-command "make lock" pyproject.toml
 lock: $(STAMP)  ## renew requirements*.lock, from which everything here is installed
 	$(PIP) uv==0.13.7
 	$(COMPILE) --extra dev --extra mpi --extra drake --extra mujoco --extra zenoh --extra learn -o requirements.lock
-	$(COMPILE) --extra build --extra greenlet --constraint requirements.lock -o requirements-run.lock
+	$(COMPILE) --extra build --extra greenlet --no-emit-package cython --constraint requirements.lock -o requirements-run.lock
 
 sbom: $(STAMP)  ## write sbom.json, a bill of materials (CycloneDX) of what Worldline needs to run
 	$(PY) -m venv --clear .venv/sbom
@@ -151,7 +151,8 @@ PROBE := import ensurepip, ssl, sys, venv; \
     sys.exit(sys.version_info < (3, 11) or sys.argv[1] not in ("", str(sys.version_info.minor)))
 FOUND = $$(type -ap python3.$$minor python3) "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.$$minor*/bin/python
 
-# The stamp comes last, so that half an installation never counts as one.
+# The stamp comes last, so that half an installation never counts as one. Most of the time goes into reading what the index
+# offers of each package, so only what running needs is asked for, and it is compiled to bytecode when it is first imported.
 $(STAMP): pyproject.toml requirements-run.lock Makefile
 	@IFS=$$'\n'; \
 	for minor in 13 12 11 ''; do \
@@ -159,8 +160,8 @@ $(STAMP): pyproject.toml requirements-run.lock Makefile
 	        "$$python" -c '$(PROBE)' "$$minor" 2>/dev/null || continue; \
 	        echo "Installing into .venv with $$("$$python" --version) ($$python)"; \
 	        "$$python" -m venv --clear .venv && \
-	        $(PIP) --require-hashes --requirement requirements-run.lock && \
-	        WORLDLINE_UNCOMPILED=1 $(PIP) --no-deps --no-build-isolation --editable . && \
+	        $(PIP) --no-compile --no-deps --require-hashes --requirement requirements-run.lock && \
+	        WORLDLINE_UNCOMPILED=1 $(PIP) --no-compile --no-deps --no-build-isolation --editable . && \
 	        echo "$(PYTHON)" >$@; \
 	        exit; \
 	    done; \
@@ -187,6 +188,8 @@ $(SIMPY): tests/simpy/sdist.txt | $(STAMP)
 $(BUILT): $(HOT) setup.py | $(STAMP)
 	@echo "Compiling the hot modules, which takes two to three minutes of processor time"
 	@[[ $@ -nt setup.py ]] || rm -rf build  # Cython looks at its sources alone, not at how they are to be compiled.
+	@sed -n '/^cython==/,/[^\\]$$/p' requirements.lock >.venv/cython.lock
+	@$(PIP) --require-hashes --requirement .venv/cython.lock
 	@$(PY) setup.py --quiet build_ext --inplace
 	@touch $@
 
