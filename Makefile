@@ -1,6 +1,6 @@
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-long test-plain test-bare check lint types bench coverage mutants soak lock sbom site dist clean FORCE
+.PHONY: help run build test test-long test-plain test-bare check lint types bench coverage mutants soak lock sbom site dist extras clean FORCE
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
@@ -30,6 +30,11 @@ run: $(STAMP)  ## run the example: a robot cell, four processes
 	    echo "That was plain Python. \`make build\` compiles the hot modules, a minute or two: federations become" \
 	        "twice as fast, the kernel 4 to 12 times."; \
 	fi
+
+# As it is installed already: the clone itself, and not compiled again.
+extras: $(STAMP)  ## add extras to .venv: make extras WITH=drake,mujoco
+	@[[ "$(WITH)" ]] || { echo "Which? Say make extras WITH=drake,mujoco; README.md lists them." >&2; exit 2; }
+	WORLDLINE_UNCOMPILED=1 $(PIP) --no-build-isolation --editable '.[$(WITH)]'
 
 build: $(BUILT)  ## compile the hot modules: same digests, several times as fast
 

@@ -42,8 +42,10 @@ def test_what_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> 
         "part": "zenoh",
         "state": "missing",
         "found": "worlds whose processes find each other on a network",
-        "advice": "pip install '.[zenoh]' in the clone of Worldline",
+        "advice": "make extras WITH=zenoh in the clone of Worldline",
     }
+    monkeypatch.setattr(doctor, "__file__", "/site-packages/worldline/cli/doctor.py")
+    assert parts()["zenoh"]["advice"] == "pip install '.[zenoh]' in the clone of Worldline"
     assert found["mpi"]["state"] == "missing"
 
 

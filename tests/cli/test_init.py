@@ -155,6 +155,13 @@ def test_a_template_of_each_layer_runs_at_once(layer: str, tmp_path: Path) -> No
     assert re.search(r"^digest [0-9a-f]{32}$", ran.stdout, re.MULTILINE)
 
 
+def test_what_a_template_needs_is_said_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worldline.cli.init.find_spec", lambda name: None)
+    for layer, needs in (("drake", "pip install '.[drake]'"), ("kernel", None)):
+        said = CliRunner().invoke(app, ["init", str(tmp_path / layer), f"--{layer}"]).output
+        assert ("first install what it needs" in said, needs is None or needs in said) == (needs is not None, True)
+
+
 def test_there_is_one_layer_at_a_time(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["init", str(tmp_path / "new"), "--kernel", "--nodes"])
     assert isinstance(result.exception, UsageError)

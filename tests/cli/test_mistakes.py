@@ -94,6 +94,7 @@ IN_PROCESS = "a federation from a Python file runs in-process, and not on "
         ),
         (("run", "hours.py"), 'hours.py: UNTIL = 8.0 has no unit (write a text: UNTIL = "8.0s", or another unit'),
         (("run", "misspelled.py"), "misspelled.py defines modle, but no model (did you mean model?)"),
+        (("simpy", "kernel.py"), "kernel.py defines a model, and isn't a script (worldline run kernel.py)"),
         (("run", "judged.py"), "judged.py: its outcome is 5, not a function (write def outcome(simulation, result)"),
     ],
 )

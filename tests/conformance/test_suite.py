@@ -36,6 +36,15 @@ def _returns(value: object) -> str:
     return str(getattr(value, "__annotations__", {}).get("return", "")) if value is not Simulation else ""
 
 
+def test_advice_on_speed_is_of_no_interest_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("worldline.kernel.distributed._ADVICE_AFTER_S", 0.0)
+    for case in (case for case in CASES if str(case.executor).startswith("processes")):
+        suite.digest_of(case)
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_digest_that_differs_and_a_run_that_fails_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     here = CASES[0]
     broken = here._replace(model="queue", target=f"{here.target}_which_is_not_there")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,8 +23,12 @@ TEMPLATES = {
     "world": ("world.sdf",),
     "metasim": ("metasim.toml", "metasim.py"),
     "drake": ("tanks.toml", "tanks.py"),
+    "machines": ("machines.toml", "server.py", "client.py"),
 }
 """The files of each layer, in the folder `templates`; the first is what is run."""
+
+_NEEDED = {"world": ("mujoco", "mujoco"), "drake": ("pydrake", "drake")}
+"""The module without which a layer's template doesn't run, and the extra that has it."""
 
 
 class Layer(Struct, frozen=True, kw_only=True):
@@ -36,6 +41,7 @@ class Layer(Struct, frozen=True, kw_only=True):
     world: bool = False
     metasim: bool = False
     drake: bool = False
+    machines: bool = False
 
 
 FEDERATION = Layer()
@@ -51,6 +57,7 @@ FEDERATION = Layer()
     --world  A world in SDF: a box falls onto a ball.
     --metasim  Two simulators in plain Python: a room and its thermostat.
     --drake  Two Drake diagrams in two processes: two tanks.
+    --machines  Programs as they are: an asyncio server that crashes, and its client.
     """
 )
 def init(directory: Path = Path(), layer: Layer = FEDERATION) -> None:
@@ -61,13 +68,17 @@ def init(directory: Path = Path(), layer: Layer = FEDERATION) -> None:
     wanted = [name for name, is_wanted in asdict(layer).items() if is_wanted]
     if len(wanted) > 1:
         raise UsageError(f"one layer at a time, not {' and '.join(f'--{name}' for name in wanted)}")
-    names = TEMPLATES[wanted[0] if wanted else "federation"]
+    chosen = wanted[0] if wanted else "federation"
+    names = TEMPLATES[chosen]
     templates = files("worldline.cli") / "templates"
     write_files(directory, {name: (templates / name).read_text(encoding="utf-8") for name in names})
     console = PlainConsole()
-    console.print(f"wrote {' and '.join(str(directory / name) for name in names)}")
+    console.print(f"wrote {', '.join(str(directory / name) for name in names)}")
+    module, extra = _NEEDED.get(chosen, ("", ""))
+    if module and find_spec(module) is None:
+        console.print(f"first install what it needs: pip install '.[{extra}]' in the clone of Worldline")
     console.print("run it:")
-    end = " --until 2s" if names == TEMPLATES["world"] else ""
+    end = " --until 2s" if chosen == "world" else ""
     console.print(f"  worldline run {shlex.quote(str(directory / names[0]))}{end}")
 
 

@@ -121,6 +121,8 @@ def _declared(rows: Iterable[str]) -> Iterator[tuple[str, Any]]:
             least, low, high = (None if bound is None else _number(bound) for bound in bounds)
             names = flags.split(", ")
             field = name or names[0].removeprefix("--").replace("-", "_")
+            if any(bounds):
+                said["callback"] = _bounded
             yield field, typer.Option(*names, min=low if least is None else least, max=high, **said)
 
 
@@ -135,6 +137,12 @@ def _rows(text: str) -> Iterator[tuple[str | None, str, str, str]]:
             found = _NAMED.fullmatch(named)
             assert found is not None, line
             yield panel, found[1] or "", found[2], said
+
+
+def _bounded(value: float | None) -> float | None:
+    if value != value:  # NaN, which is neither too small nor too large.
+        raise typer.BadParameter(f"{value} isn't a number.")
+    return value
 
 
 def _number(text: str) -> float:

@@ -92,7 +92,7 @@ def search(
         trial=trial,
         seconds_max=wanted.seconds_max,
         save_to=save_to,
-        unjudged="no property was checked, only whether anybody fails (--property MODULE:FUNCTION)",
+        unjudged="no property was checked, only whether a participant fails (--property MODULE:FUNCTION)",
         recipe=lambda: partial(made_trial, request),
         command=lambda failing: command_of(replace(request, seed=failing.seed), wanted.seconds_max),
         command_of_saved=lambda path: command_of_saved(path, request),

@@ -33,10 +33,12 @@ def simpy(script: Path, options: RunOptions, recording: RecordingOptions, shown:
 
     `worldline run`, `verify` and `diff` take such scripts as well.
     """
-    from worldline.targets.simpy import from_script
+    from worldline.targets.simpy import from_script, is_script
 
     if script.suffix != PYTHON:
         raise UsageError(f"{script} isn't a Python script", advice="its name ends in .py")
+    if script.is_file() and not is_script(script):
+        raise UsageError(f"{script} defines a model, and isn't a script", advice=f"worldline run {script}")
     shelf = recording.shelf()
     if shown.as_json and shelf is not None and shelf.is_standard_output:
         raise UsageError("--json and the recording both go to standard output", advice="record in a file")

@@ -60,7 +60,7 @@ def timing_for(run: str) -> Timing:
         raise UsageError(f"there is no file {path}")
     if not beside.exists():
         raise UsageError(
-            f"{path} says what happened, and not how long anybody waited for it",
+            f"{path} says what happened, and not how long participants waited",
             advice="run it again with --timing: the result is the same",
         )
     return Timing(beside)

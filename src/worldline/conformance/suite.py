@@ -9,7 +9,7 @@ release that changes one says so in the changelog.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -93,8 +93,8 @@ def verdicts() -> Iterator[Verdict]:
 
 
 def digest_of(case: Case) -> str:
-    """Run a case. What its programs print is of no interest here."""
-    with redirect_stdout(StringIO()):
+    """Run a case. What its programs print is of no interest here, and neither is advice on how to run it faster."""
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         ready = prepare(case.target, RunOptions(until=case.until, executor=case.executor))
         outcome = ready.run()
         if outcome.failure is not None:

@@ -390,7 +390,7 @@ def _check_format(database: sqlite3.Connection, path: Path) -> None:
 _DIFFERENCES = {
     "target": "is a sweep of {there}",
     "parameters": "has the parameters {there}",
-    "design": "has another design",
+    "design": "has other levels of its parameters",
     "worldline": "was written by Worldline {there}",
     "until": "has runs until {there}",
     "options": "has runs with the options {there}",
@@ -415,7 +415,7 @@ def _check_facts(path: Path, there: Mapping[str, str], wanted: Mapping[str, str]
             negated = "" if found == "yes" else "hasn't, but this one "
             problem = _DIFFERENCES.get(key, f"has another {key}").format(there=found or "none", not_=negated)
         raise UsageError(
-            f"{path} {problem}", advice="save this one elsewhere, or begin anew: --force, or replaces=True"
+            f"{path} {problem}", advice="save this one elsewhere: --save FILE.sweep; or begin anew: --force"
         )
 
 
@@ -432,7 +432,7 @@ def _speaking_of(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise UsageError(f"{path} is damaged: {error}", advice="begin anew: --force, or replaces=True") from error
+            raise UsageError(f"{path} is damaged: {error}", advice="begin anew: --force") from error
         raise LossError(
             f"{path} can't be written: {error}", advice="rows up to here are kept; the same command goes on from there"
         ) from error

@@ -390,10 +390,14 @@ def unknown_name(run: Tellings, name: str, where: str = "") -> UsageError:
     """Say that nothing has a name, or nothing that can be shown, and which ones there are."""
     known = field_names(run)
     full = [*known, *(f"{sender}/{each}" for each, senders in known.items() for sender in senders)]
-    listed = f"there are {', '.join(some_of(known))}" if known else "it has none at all"
     if any(rest_of(each, name) is not None for each in full):
+        others = some_of(each for each in known if rest_of(each, name) is None)
+        advice = (
+            f"there are {', '.join(others)}" if others else "payloads must be JSON, MessagePack, LCM or plain numbers"
+        )
         problem = where or " that is a number or a text"
-        return UsageError(f"{run.path} has nothing of {shown(name)}{problem}", advice=None if where else listed)
+        return UsageError(f"{run.path} has nothing of {shown(name)}{problem}", advice=None if where else advice)
+    listed = f"there are {', '.join(some_of(known))}" if known else "it has none at all"
     return UsageError(f"{run.path} has no field {shown(name)}", advice=nearest(name, full) or listed)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import Any
 
 from worldline.kernel import Entity, Resource, Simulation
+from worldline.model import MINUTE
 
 UNTIL = "8h"
 
@@ -25,7 +26,7 @@ class Shop(Entity):
         came = self.now
         with self.clerks.acquire() as turn:
             yield turn
-            self.record("waited", self.now - came)
+            self.measure("minutes", (self.now - came) / MINUTE)
             yield self.random.exponential("4min")
 
 
@@ -33,3 +34,8 @@ def model(seed: int = 1, clerks: int = 1) -> Simulation:
     simulation = Simulation(seed=seed)
     simulation.add("shop", Shop(clerks))
     return simulation
+
+
+def outcome(simulation: Simulation, result: Any) -> str:
+    minutes = result.monitors["shop", "minutes"].values
+    return f"{len(minutes)} customers waited {sum(minutes) / len(minutes):.1f} minutes on average"
