@@ -392,9 +392,7 @@ def unknown_name(run: Tellings, name: str, where: str = "") -> UsageError:
     full = [*known, *(f"{sender}/{each}" for each, senders in known.items() for sender in senders)]
     if any(rest_of(each, name) is not None for each in full):
         others = some_of(each for each in known if rest_of(each, name) is None)
-        advice = (
-            f"there are {', '.join(others)}" if others else "payloads must be JSON, MessagePack, LCM or plain numbers"
-        )
+        advice = f"there are {', '.join(others)}" if others else "payloads must be JSON, MessagePack, LCM or numbers"
         problem = where or " that is a number or a text"
         return UsageError(f"{run.path} has nothing of {shown(name)}{problem}", advice=None if where else advice)
     listed = f"there are {', '.join(some_of(known))}" if known else "it has none at all"

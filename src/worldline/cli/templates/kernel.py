@@ -36,6 +36,6 @@ def model(seed: int = 1, clerks: int = 1) -> Simulation:
     return simulation
 
 
-def outcome(simulation: Simulation, result: Any) -> str:
+def outcome(_: Simulation, result: Any) -> str:
     minutes = result.monitors["shop", "minutes"].values
     return f"{len(minutes)} customers waited {sum(minutes) / len(minutes):.1f} minutes on average"
