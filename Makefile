@@ -1,6 +1,6 @@
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-long test-plain test-bare check lint types bench coverage mutants soak lock sbom site dist extras clean FORCE
+.PHONY: help run build test test-long test-plain test-bare check lint types bench coverage mutants soak lock sbom site test-dist dist extras clean FORCE
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
@@ -64,7 +64,7 @@ test-bare: $(BUILT)  ## install it as if there were no compiler and no greenlet,
 	    diff <(echo "$$bare") <(.venv/$(RUN_CELL) $$executor | grep digest) || exit; \
 	done
 
-check: lint types test test-long test-plain test-bare  ## all that must pass before a commit
+check: lint types test test-long test-plain test-bare test-dist  ## all that must pass before a commit
 
 lint: $(TOOLS)  ## check style and format
 	$(PY) -m ruff check $(CODE)
@@ -130,19 +130,24 @@ site: $(STAMP)  ## build the documentation into build/site: open build/site/inde
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict --site-dir build/site
 	@echo "open build/site/index.html"
 
-# Each wheel is tried in an environment that has nothing else, and so is the sdist, as plain Python.
+# Each wheel is tried in an environment that has nothing else. Compiling one takes minutes of processor time, so CI tries
+# the plain one alone, and that the sdist has all that the others are compiled from.
 DIST := build/dist
+PLAIN = $(DIST)/*-none-any.whl
 MINORS := 11 12 13
-dist: $(STAMP)  ## build sdist and wheels for every Python here into build/dist, and try each in a clean environment
+EACH_PYTHON = for minor in $(MINORS); do for python in $(FOUND); do \
+    "$$python" -c '$(PROBE)' "$$minor" 2>/dev/null || continue; echo "Python 3.$$minor: $$python"
+test-dist: $(STAMP)  ## build sdist and plain wheel into build/dist, and try it on every Python here in a clean environment
 	rm -rf $(DIST) && $(PIP) build==1.4.0
-	WORLDLINE_UNCOMPILED=1 $(PY) -m build --sdist --outdir $(DIST)
-	for minor in $(MINORS); do \
-	    for python in $(FOUND); do \
-	        "$$python" -c '$(PROBE)' "$$minor" 2>/dev/null || continue; \
-	        .ci/try-dist "$$python" $(DIST) || exit; \
-	        break; \
-	    done; \
-	done
+	WORLDLINE_UNCOMPILED=1 $(PY) -m build --quiet --no-isolation --skip-dependency-check --outdir $(DIST)
+	diff <(git ls-files src | grep -v '/tests/' | sort) \
+	    <(tar -tzf $(DIST)/*.tar.gz | sed -n 's|^[^/]*/\(src/worldline/.*[^/]\)$$|\1|p' | sort)
+	$(EACH_PYTHON); .ci/try-dist "$$python" $(PLAIN) || exit; break; done; done
+
+dist: test-dist  ## the same with compiled wheels, which takes minutes for each Python
+	$(EACH_PYTHON); \
+	    "$$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) $(DIST)/*.tar.gz && \
+	    .ci/try-dist "$$python" $(DIST)/*-cp3$$minor-*.whl || exit; break; done; done
 
 clean:  ## remove whatever make has made
 	rm -rf .venv build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
