@@ -128,6 +128,8 @@ site: $(STAMP)  ## build the documentation into build/site: open build/site/inde
 	test -x $(SITE)/bin/mkdocs || { $(PY) -m venv $(SITE) && \
 	    WORLDLINE_UNCOMPILED=1 $(SITE)/bin/python -m pip install --quiet --disable-pip-version-check '.[site]'; }
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict --site-dir build/site
+	@! grep -rlE '<(script|link)[^>]* (src|href)="https?:[^"]*(js|css|shim)"' build/site --include '*.html' || \
+	    { echo "These pages load something from elsewhere." >&2; exit 1; }
 	@echo "open build/site/index.html"
 
 # Each wheel is tried in an environment that has nothing else. Compiling one takes minutes of processor time, so CI tries

@@ -28,6 +28,10 @@ ROOMS = {
     "world": "worldline.world",
     "recording": "worldline.recording",
     "plots": "worldline.pictures.plot",
+    "search": "worldline.search",
+    "experiments": "worldline.experiments",
+    "metasim": "worldline.metasim",
+    "learning": "worldline.learning",
 }
 
 

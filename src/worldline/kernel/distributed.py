@@ -126,10 +126,14 @@ class _Advice:
     def __init__(self, executor: Executor, lookahead: int) -> None:
         self._executor = executor
         self._lookahead = lookahead
-        self._is_due_at = time.monotonic() + _ADVICE_AFTER_S
+        self._is_due_at: float | None = None
 
     def look(self, now: int, events: int) -> None:
-        if now <= 0 or time.monotonic() < self._is_due_at:
+        if now <= 0:
+            return
+        if self._is_due_at is None:  # Counted from here: workers may take long to start.
+            self._is_due_at = time.monotonic() + _ADVICE_AFTER_S
+        if time.monotonic() < self._is_due_at:
             return
         self._is_due_at = inf
         within = events * self._lookahead / now
