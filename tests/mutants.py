@@ -40,9 +40,11 @@ import worldline  # First, since it puts the finder of its sources before all ot
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(worldline.__file__).parent
 LOADED = "ignore::pytest.PytestAssertRewriteWarning"  # Hypothesis is, before the forks.
-QUIET = ("-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-W", LOADED)
+PLAIN = "--assert=plain"  # Otherwise pytest imports Worldline itself, whose plugin it is, and no mutant.
+QUIET = ("-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-W", LOADED, PLAIN)
 TESTS = "not soak and not long"
 SECONDS_MIN = 20
+NOT_USED = 99
 SURVIVED, KILLED, UNREACHED = "survived", "killed", "no test runs through it"
 
 
@@ -199,6 +201,7 @@ class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         parts = mutant.file.relative_to(PACKAGE.parent).with_suffix("").parts
         self.name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         self.mutant = mutant
+        self.is_used = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -212,6 +215,7 @@ class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         exec(changed(self.mutant), module.__dict__)
+        self.is_used = True
 
 
 # --- Which test runs through which line, and how long it takes ---
@@ -293,10 +297,15 @@ def fate(mutant: Mutant, tests: dict[str, dict[str, Any]]) -> str:
     budget = SECONDS_MIN + 10 * sum(seconds for seconds, _ in concerned)
 
     def work() -> int:
-        sys.meta_path.insert(0, Loader(mutant))
-        return int(pytest.main([*QUIET, *(name for _, name in concerned)]))
+        loader = Loader(mutant)
+        sys.meta_path.insert(0, loader)
+        code = int(pytest.main([*QUIET, *(name for _, name in concerned)]))
+        return code if loader.is_used else NOT_USED
 
-    return KILLED if in_child(work, budget) else SURVIVED
+    code = in_child(work, budget)
+    if code == NOT_USED:
+        raise SystemExit(f"{mutant}: it was imported as it is, and not as it was changed")
+    return KILLED if code else SURVIVED
 
 
 def is_at_import(mutant: Mutant) -> bool:
