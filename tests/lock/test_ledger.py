@@ -10,6 +10,7 @@ import pytest
 
 from worldline.lock import (
     Abort,
+    Crashed,
     Grant,
     Invite,
     Join,
@@ -546,3 +547,19 @@ def test_who_was_interrupted_while_it_hung_still_has_messages_to_take(is_given: 
     else:
         assert ledger.next(6 * MS) == [message]
     assert not ledger.may_give(6 * MS)
+
+
+def test_a_crash_takes_the_subscriptions_that_the_program_has_made() -> None:
+    """It is down with what it declared, and as it declared it: the rest is gone with the program."""
+    life = Lifecycle(faults=as_faults(["5ms crash me 15ms"]))
+    ledger = ledger_of("me", Join(subscribes=(Subscription("declared"), Subscription("dropped"))), life)
+    ledger.receive(StartRun("me", 0, 1, MS))
+    ledger.subscribe("added")
+    ledger.unsubscribe("dropped")
+    ledger.take_outbox()
+    assert ledger.advance(6 * MS) is None
+    with pytest.raises(Crashed, match="5ms crash me 15ms"):
+        ledger.receive(Grant("me", 6 * MS, []))
+    assert sorted(ledger.topics.buffers) == ["declared", "dropped"]
+    told = [event for event in ledger.take_outbox() if isinstance(event, Subscribe | Unsubscribe)]
+    assert told == [Unsubscribe("added", 5 * MS, 5 * MS), Subscribe(Subscription("dropped"), 5 * MS, 5 * MS)]

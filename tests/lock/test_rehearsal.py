@@ -24,8 +24,8 @@ from worldline.lock import (
     StartRun,
     Subscription,
 )
-from worldline.lock.rehearsal import Rehearsal
-from worldline.model import Message, NonDeterminism
+from worldline.lock.rehearsal import Rehearsal, _time_after
+from worldline.model import FOREVER, Message, NonDeterminism
 from worldline.model.payload import to_json
 
 JOIN = Join(subscribes=(Subscription("red"),))
@@ -129,6 +129,22 @@ def test_a_participant_may_be_ahead_of_the_script() -> None:
     made.said(sends(0, speed=1.5))
     with pytest.raises(NonDeterminism, match="until: 99ns → 100ns"):
         made.said(Next(99))
+
+
+@pytest.mark.parametrize(
+    ("asked", "grant", "reached"),
+    [
+        (Advance(30), Grant("a", 50, []), 30),
+        (Advance(30), Grant("a", 20, [], True), 20),
+        (Next(30), Grant("a", 50, []), 30),
+        (Next(30), Grant("a", 20, [], True), 20),
+        (Next(30), Grant("a", 50, [message(20)]), 20),
+        (Next(30, held=15), Grant("a", 50, [message(20)]), 15),
+        (Next(FOREVER), Grant("a", FOREVER, []), 5),
+    ],
+)
+def test_a_grant_takes_a_participant_no_further_than_it_asked_for(asked: Any, grant: Grant, reached: int) -> None:
+    assert _time_after(5, asked, grant) == reached
 
 
 def test_the_first_field_that_differs_is_named() -> None:

@@ -9,6 +9,7 @@ from tests.lock.why.casts import CELL, GUARDED, cell
 from tests.lock.why.theater import Actor, Play, Role, run
 from worldline.lock.why.advice import (
     Advisor,
+    _ranked,
     account_as_plain,
     account_in_words,
     advice_in_words,
@@ -172,6 +173,12 @@ def test_the_account_of_a_run() -> None:
     plain = account_as_plain("cell", advisor.tally, Habits(before.heard), advisor.advice())
     assert plain["waited"] == before.waited
     assert sum(plain["by_participant"].values()) == sum(plain["by_holder"].values()) == before.waited
+
+
+def test_the_eight_that_waited_longest_are_named() -> None:
+    waited = {name: place * MS for place, name in enumerate("abcdefghij")}
+    assert _ranked(waited) == "j 9 ms, i 8 ms, h 7 ms, g 6 ms, f 5 ms, e 4 ms, d 3 ms, c 2 ms"
+    assert _ranked({"b": 0, "a": MS, "c": MS}) == "a 1 ms, c 1 ms"
 
 
 def test_every_latency_can_be_longer() -> None:

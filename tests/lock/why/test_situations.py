@@ -55,6 +55,8 @@ def test_a_chain_of_waits_leads_to_the_one_that_computes() -> None:
     lines = in_words(situation)
     assert "c holds all others: 2 participants wait for it, the longest for 0.0 s" in lines
     assert "  it is at 0s, and has been computing for 3.2 s" in lines
+    assert "  its process is 17" in lines
+    assert not [line for line in in_words(seen(made.arbiter)) if "process" in line]
     assert "     b → a  (of b 5ms); b may send from 10ms on, waits itself" in lines
     assert "     c → b  (of c 5ms); c may send from 0s on" in lines
 
