@@ -157,7 +157,7 @@ def test_a_template_of_each_layer_runs_at_once(layer: str, tmp_path: Path) -> No
 
 def test_what_a_template_needs_is_said_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("worldline.cli.init.find_spec", lambda name: None)
-    for layer, needs in (("drake", "pip install '.[drake]'"), ("kernel", None)):
+    for layer, needs in (("drake", "make extras WITH=drake"), ("kernel", None)):
         said = CliRunner().invoke(app, ["init", str(tmp_path / layer), f"--{layer}"]).output
         assert ("first install what it needs" in said, needs is None or needs in said) == (needs is not None, True)
 

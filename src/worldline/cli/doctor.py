@@ -115,14 +115,14 @@ def _extras() -> list[Finding]:
     return [_extra(name, module, purpose) for name, (module, purpose) in _EXTRAS.items()]
 
 
-def _installing(extra: str) -> str:
+def installing(extra: str) -> str:
     """Say how to get an extra. What runs from a clone stays what it is: pip would compile it, and install a copy."""
     runs_from_clone = (Path(__file__).parents[3] / "Makefile").is_file()
     return f"make extras WITH={extra} {_CLONE}" if runs_from_clone else f"pip install '.[{extra}]' {_CLONE}"
 
 
 def _extra(name: str, module: str, purpose: str) -> Finding:
-    install = _installing(name)
+    install = installing(name)
     if find_spec(module) is None:
         return Finding(name, "missing", purpose, install)
     try:
@@ -140,12 +140,12 @@ def _mpi() -> list[Finding]:
     starter = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     if find_spec("mpi4py") is None or starter is None:
         lacking = "mpi4py" if starter is not None else "an MPI (mpiexec)"
-        return [Finding("mpi", "missing", f"runs on clusters; {lacking} is missing", _installing("mpi"))]
+        return [Finding("mpi", "missing", f"runs on clusters; {lacking} is missing", installing("mpi"))]
     asked = (starter, "-n", "2", sys.executable, "-c", "from mpi4py import MPI; assert MPI.COMM_WORLD.size == 2")
     try:
         subprocess.run(asked, check=True, capture_output=True, timeout=_START_S_MAX)
     except (subprocess.SubprocessError, OSError) as error:
-        advice = f"the MPI of mpi4py and of {starter} may differ: {_installing('mpi')} brings both"
+        advice = f"the MPI of mpi4py and of {starter} may differ: {installing('mpi')} brings both"
         return [Finding("mpi", "missing", f"two ranks can't be started: {error}", advice)]
     return [Finding("mpi", "works", f"mpi4py {version('mpi4py')}, {starter}")]
 

@@ -76,7 +76,9 @@ def init(directory: Path = Path(), layer: Layer = FEDERATION) -> None:
     console.print(f"wrote {', '.join(str(directory / name) for name in names)}")
     module, extra = _NEEDED.get(chosen, ("", ""))
     if module and find_spec(module) is None:
-        console.print(f"first install what it needs: pip install '.[{extra}]' in the clone of Worldline")
+        from worldline.cli.doctor import installing
+
+        console.print(f"first install what it needs: {installing(extra)}")
     console.print("run it:")
     end = " --until 2s" if chosen == "world" else ""
     console.print(f"  worldline run {shlex.quote(str(directory / names[0]))}{end}")
