@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from worldline import Federation, Machine, Network, Rule, WorldlineError, clock, link, partition, run
+from worldline import Federation, Machine, Network, Program, Rule, WorldlineError, clock, link, partition, run
 from worldline.errors import ConfigurationError
 
 LINES: list[Any] = []
@@ -106,6 +106,12 @@ def seen(client: Callable[[], Any], *faults: str, **given: Any) -> list[Any]:
 def test_a_kill_closes_connections_and_new_ones_are_refused_until_the_restart() -> None:
     lines = [(2.0, "EOFError"), (2.5, "ConnectionRefusedError")]
     assert seen(asking_client, "2s kill server 1s") == lines
+
+
+def test_only_a_machines_program_can_be_killed() -> None:
+    federation = Federation({"a": Program(print), "m": Machine(counting_server)}, faults=("1s kill a",), until="2s")
+    with pytest.raises(ConfigurationError, match=r"1s kill a: only the program of a machine"):
+        run(federation)
 
 
 def test_a_crash_is_silence_and_then_a_reset() -> None:

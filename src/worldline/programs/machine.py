@@ -196,14 +196,14 @@ class Machine(Program):
     ) -> None:
         place = Path(directory).resolve()
         software = Software(_found(what, module, place), _texts(arguments), place, _folder(folder, place))
-        super().__init__(MachineRun(software), guest=guest, **declared)
+        super().__init__(MachineRun(software), guest=guest, is_machine=True, **declared)
 
     def among(self, name: str, names: Sequence[str]) -> Program:
         """Return its program as that of a certain participant, which knows the others' names."""
         assert isinstance(self.run, MachineRun)
         assert isinstance(self.subscribes, dict)
         said = {**self.as_plain(), "subscribes": {**self.subscribes, **dict.fromkeys(topics_of(name), "unbounded")}}
-        return Program(replace(self.run, names=tuple(sorted(names))), guest=self.guest, **said)
+        return Program(replace(self.run, names=tuple(sorted(names))), guest=self.guest, is_machine=True, **said)
 
 
 def program_of(entry: MachineEntry, directory: Path, *, guest: bool = False, **declared: Any) -> Program:
@@ -215,7 +215,7 @@ def program_of(entry: MachineEntry, directory: Path, *, guest: bool = False, **d
         directory.resolve(),
         None if entry.folder is None else Path(entry.folder),
     )
-    return Program(MachineRun(software, entry.names), guest=guest, **declared)
+    return Program(MachineRun(software, entry.names), guest=guest, is_machine=True, **declared)
 
 
 def _found(what: Any, module: bool, directory: Path) -> Path | str | Callable[[], Any]:
