@@ -59,10 +59,11 @@ def written(folder: Path, parts: Parts, top: str = 'seed = 1\nuntil = "30s"') ->
     return file
 
 
-def command(file: Path, *words: str, hash_seed: str = "0") -> str:
+def command(file: Path, *words: str, hash_seed: str = "0", typed: str | None = None) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "worldline", *words],
         cwd=file.parent,
+        input=typed,
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         text=True,
@@ -129,6 +130,61 @@ def test_a_script_that_fails_tells_its_line(tmp_path: Path) -> None:
     for executor in ("in-process", "unix"):
         said = run(file, executor)
         assert "a at 1s: its program raised ValueError: broken, in broken.py, line 3" in said
+
+
+QUITTING = """
+import asyncio
+async def handle(reader, writer):
+    await asyncio.sleep(1)
+    breakpoint()
+async def main():
+    async with await asyncio.start_server(handle, port=80) as server:
+        await asyncio.open_connection("127.0.0.1", 80)
+        await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.long
+def test_a_machine_can_be_debugged_and_quit_in_a_callback(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(QUITTING)
+    file = tmp_path / "machines.toml"
+    file.write_text('[[participants]]\nname = "a"\nscript = "server.py"\n')
+    said = command(file, "run", file.name, "--debug", "a", "--no-record", typed="import time; time.monotonic()\nq\n")
+    assert "(Pdb) 1.00003" in said
+    assert "a at 1.00003s: it was ended at its terminal" in said
+
+
+DYING = """
+import ctypes, os, random, socket, time
+libc = ctypes.CDLL(None)
+with socket.create_connection(("server", 80)) as made:
+    for count in range(4):
+        made.sendall(b"%d" % random.randrange(1000))
+        print(made.recv(100), time.monotonic())
+        if count == 2 and not os.path.exists("died"):
+            libc.creat(b"died", 0o600)
+            libc.kill(libc.getpid(), 9)
+"""
+ANSWERING = """
+import socket
+made, _ = socket.create_server(("", 80)).accept()
+while data := made.recv(100):
+    made.sendall(data)
+"""
+
+
+@pytest.mark.long
+def test_a_machine_whose_process_was_killed_rejoins(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(ANSWERING)
+    (tmp_path / "client.py").write_text(DYING)
+    file = tmp_path / "machines.toml"
+    tables = [f'[[participants]]\nname = "{name}"\nscript = "{name}.py"' for name in ("client", "server")]
+    file.write_text("\n".join(['on_loss = "rejoin"\nlink = { latency = "uniform(1ms, 3ms)" }', *tables]))
+    disturbed = run(file, "unix")
+    assert "its process was killed by SIGKILL, and is started again" in disturbed
+    assert (tmp_path / "died").exists()
+    assert digest_of(run(file, "in-process")) == digest_of(disturbed)
 
 
 @pytest.mark.long
