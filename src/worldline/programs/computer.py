@@ -234,11 +234,13 @@ class Computer:
         if self.over is not None:
             raise self.over
         self._spinning.time_has_passed()
-        limits = [_NEVER if deadline is None else deadline]
-        limits += [thread.deadline for thread in self.threads if thread.deadline is not None]
+        limit = _NEVER if deadline is None else deadline
+        for thread in self.threads:
+            if thread.deadline is not None and thread.deadline < limit:
+                limit = thread.deadline
         self.leave()
         try:
-            messages, faults = self._exchange(min(limits))
+            messages, faults = self._exchange(limit)
         except BaseException as error:
             self.over = error
             raise

@@ -71,8 +71,8 @@ class Workspace:
                 if self.is_own(getattr(module, "__file__", None)) and not name.startswith("worldline"):
                     self._names[name] = None
         for name in self._names:
-            if name in modules:
-                self._others[name] = modules.pop(name)
+            if (module := modules.pop(name, None)) is not None:
+                self._others[name] = module
         modules.update(self._own)
         self._arguments, sys.argv = sys.argv, self._arguments
         self._path, sys.path = sys.path, self._path
