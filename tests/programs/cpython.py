@@ -17,7 +17,7 @@ from worldline import Federation, Machine, run
 MODULES = (
     *("test_streams", "test_sock_lowlevel", "test_server", "test_buffered_proto", "test_threads"),
     *("test_timeouts", "test_waitfor", "test_queues", "test_taskgroups", "test_locks", "test_staggered"),
-    *("test_context", "test_futures"),
+    *("test_context", "test_futures", "test_pep492"),
 )
 REFUSED = ("subprocess", "ssl", "SSL", "process", "PIPE", "pipe", "shell", "tls")
 DIFFERENT = {

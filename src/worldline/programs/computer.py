@@ -35,7 +35,8 @@ EPOCH_S = 1_767_225_600
 
 _US, _MS = 1_000, 1_000_000
 _NEVER = FOREVER
-_LOOKS_FREE = 10_000  # How often a program may look at the clock at one moment.
+_LOOKS_FREE = 10_000  # How often a program may look at the clock at one moment,
+_LOOKS_LEAST = 1_000  # and how often when it has been charged for it, and goes on without waiting.
 _TURNS_FREE = 100  # How often it may look whether anything is ready.
 _CHARGES_MAX = 10  # Each charge is twice the one before, up to a millisecond.
 _PID = 1_000
@@ -116,7 +117,7 @@ class Spinning:
     def look(self, weight: int = 1) -> int:
         """Count a look; return how much time passes for it."""
         self._looks += weight
-        if self._looks <= _LOOKS_FREE:
+        if self._looks <= max(_LOOKS_FREE >> self._charges, _LOOKS_LEAST):
             return 0
         self._charges = min(self._charges + 1, _CHARGES_MAX)
         return _US << self._charges
