@@ -137,6 +137,7 @@ class Computer:
         self.stack = Stack(participant.name, Directory(names), participant.incarnation, participant.payload_max)
         self.stack.now = participant.now
         self.over: BaseException | None = None
+        self._over_at: Any = None  # Where that was raised first, as a traceback.
         self.signals = Signals()
         self.draws = ProgramDraws(participant.stream("program").getrandbits(128))
         self.workspace: Any = None
@@ -201,7 +202,7 @@ class Computer:
             return thread.wait(ready, deadline) if found is None else found
         while True:
             if self.over is not None:
-                raise self.over
+                self.end_again()
             if (found := ready()) is not None:
                 return found
             if self.threads and self._run_threads():
@@ -233,7 +234,7 @@ class Computer:
     def _go_on(self, deadline: int | None) -> None:
         """Let time pass until something arrives, a timer runs out or the deadline comes."""
         if self.over is not None:
-            raise self.over
+            self.end_again()
         self._spinning.time_has_passed()
         limit = _NEVER if deadline is None else deadline
         for thread in self.threads:
@@ -299,7 +300,7 @@ class Computer:
     def outlive(self, killed: ProgramKilled) -> None:
         """Go on after the program was killed: the kernel closes what it had; return when it is to be started again."""
         self.abandon()
-        self.over = None
+        self.over = self._over_at = None
         self.loops, self.threads, self.signals = [], [], Signals()
         self.restarts_at = killed.until
         self.output.write(f"{killed}\n", getattr(sys.stderr, "real", sys.stderr))
@@ -332,6 +333,12 @@ class Computer:
         raise self.over
 
     # --- The end ---
+
+    def end_again(self) -> NoReturn:
+        """Raise what has ended it all (K2), as it was raised first: without the frames of all the times since."""
+        assert self.over is not None
+        self._over_at = self._over_at or self.over.__traceback__
+        raise self.over.with_traceback(self._over_at)
 
     def wait_for_threads(self, awaited: Callable[[ProgramThread], bool]) -> None:
         """Wait for the threads that a program doesn't end without."""

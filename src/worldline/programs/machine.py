@@ -157,7 +157,7 @@ def _run(computer: Computer, software: Software) -> ProgramKilled | None:
     if isinstance(computer.over, ProgramKilled):
         return computer.over
     if computer.over is not None:
-        raise computer.over
+        computer.end_again()
     return None
 
 
