@@ -17,7 +17,7 @@ import urllib.request
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -317,6 +317,16 @@ def test_threads_have_queues_locks_and_their_own_names() -> None:
     assert [tuple(round(x, 3) if type(x) is float else x for x in line) for line in alone(program)] == expected
 
 
+def test_a_pools_thread_can_be_joined_after_the_run_as_the_process_does_when_it_ends() -> None:
+    async def program() -> None:
+        say(await asyncio.to_thread(threading.current_thread))
+        await asyncio.sleep(10)
+
+    (thread,) = alone(program, until="1s")
+    thread.join()
+    assert not thread.is_alive()
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_thread_that_raises_ends_alone() -> None:
     def program() -> None:
@@ -418,6 +428,19 @@ def test_sets_of_tasks_are_in_the_order_of_creation() -> None:
 
 
 # --- What they can't do, and what goes wrong ---
+
+
+def test_what_ends_a_program_is_raised_as_it_was_first() -> None:
+    def stubborn() -> None:
+        for _ in range(50):
+            with suppress(BaseException):
+                subprocess.run(["true"], check=True)
+            with suppress(BaseException):
+                time.sleep(1)
+
+    with pytest.raises(WorldlineError, match="it starts a process") as raised:
+        alone(stubborn)
+    assert len(raised.traceback) < 40
 
 
 def make_process() -> None:
