@@ -599,7 +599,12 @@ _AT_TIMES: dict[str, FaultVerb] = {
     "partition": "partition",
     "kill": "kill",
 }
-_AFTER_EVENTS: dict[str, FaultVerb] = {"crash-after": "crash", "hang-after": "hang", "slow-after": "slow", "kill-after": "kill"}
+_AFTER_EVENTS: dict[str, FaultVerb] = {
+    "crash-after": "crash",
+    "hang-after": "hang",
+    "slow-after": "slow",
+    "kill-after": "kill",
+}
 KINDS = (*_AT_TIMES, *_AFTER_EVENTS)
 _TRIES_MAX = 16  # Who is down for most of the run has little room for another crash, or none.
 _COUNT_MAX = 32  # Which event it is: a fifth of the faults wait for the first, and as many for the 16th to the 31st.
@@ -609,7 +614,7 @@ Event = tuple[str, Literal["sends", "receives"], str]
 
 
 class DeclaredTopics(Protocol):
-    """What a participant sends and receives, how long it boots, and whether it is a machine, whose program can be killed.
+    """What a participant sends and receives, how long it boots, and whether it is a machine, which can be killed.
 
     `publishes` of None means any topic.
     """

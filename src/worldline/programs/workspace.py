@@ -24,10 +24,21 @@ _libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "pl
 
 
 class Workspace:
-    """The surroundings of one program, put in place while it runs. `disk` is the folder that it may write to."""
+    """The surroundings of one program, put in place while it runs.
 
-    def __init__(self, directory: Path, arguments: list[str], path: list[str], disk: Path | None = None) -> None:
+    `disk` is the folder that it may write to; `allowed` names the escapes from the simulation that it may take.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        arguments: list[str],
+        path: list[str],
+        disk: Path | None = None,
+        allowed: tuple[str, ...] = (),
+    ) -> None:
         self.disk = disk
+        self.allowed = allowed
         self.place = str(disk or directory)  # Where relative paths begin,
         process = REAL["os.getcwd"]()
         self.came_from = process if process != self.place else None  # and where the process's own do, if elsewhere.
@@ -71,8 +82,8 @@ class Workspace:
                 if self.is_own(getattr(module, "__file__", None)) and not name.startswith("worldline"):
                     self._names[name] = None
         for name in self._names:
-            if (module := modules.pop(name, None)) is not None:
-                self._others[name] = module
+            if name in modules:
+                self._others[name] = modules.pop(name)
         modules.update(self._own)
         self._arguments, sys.argv = sys.argv, self._arguments
         self._path, sys.path = sys.path, self._path

@@ -168,6 +168,8 @@ def _check_participants(place: TomlPlace, participants: Tables, starts: Starts) 
             _check_start(participant, described)
         if "folder" in described and read_machine(described.get("entry")) is None:
             participant.at("folder").note("only a machine has a disk (give it a script or a module)")
+        if "allow" in described and read_machine(described.get("entry")) is None:
+            participant.at("allow").note("only a machine is kept from anything (give it a script or a module)")
     if not place.value:
         place.note("the roster is empty (a run needs at least one participant)")
     elif len(participants) == len(place.value) and all(described.get("guest") for _, described in participants):
@@ -533,8 +535,9 @@ def _parts(top: dict[str, Any], home: Path) -> dict[str, ParticipantSetup]:
         alike = {key: value for key, value in described.items() if key not in ("name", "names")}
         machine = read_machine(described.get("entry"))
         if machine is not None:
-            folder = alike.pop("folder", None)
-            alike["entry"] = str(structs.replace(machine, names=names, folder=None if folder is None else str(folder)))
+            folder, allow = alike.pop("folder", None), alike.pop("allow", ())
+            disk = None if folder is None else str(folder)
+            alike["entry"] = str(structs.replace(machine, names=names, folder=disk, allow=allow))
         for name, _ in _names_of(described):
             own = {} if machine is None else dict.fromkeys(topics_of(name), UNBOUNDED)
             parts[name] = ParticipantSetup(
