@@ -28,6 +28,7 @@ import pytest
 from tests.federation.transports import make_certificate
 from worldline import Federation, Machine, Network, Program, Rule, WorldlineError, clock, link, partition, run
 from worldline.errors import ConfigurationError
+from worldline.federation.inprocess.checker import check
 
 LINES: list[Any] = []
 
@@ -338,6 +339,28 @@ def test_a_thread_that_raises_ends_alone() -> None:
         say("on")
 
     assert alone(program) == ["on"]
+
+
+# --- Schedules ---
+
+
+def test_every_schedule_of_an_exchange_gives_one_history() -> None:
+    def server() -> None:
+        made, _ = socket.create_server(("", 80)).accept()
+        while data := made.recv(100):
+            made.sendall(data)
+        made.close()
+
+    async def client() -> None:
+        reader, writer = await asyncio.open_connection("server", 80)
+        writer.write(b"hello\n")
+        await reader.readline()
+        writer.close()
+
+    report = check(Federation({"server": Machine(server), "client": Machine(client)}))
+    assert report.complete
+    assert report.divergence is None
+    assert report.schedules > 10
 
 
 # --- What there is to wait with ---
