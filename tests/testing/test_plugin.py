@@ -217,6 +217,13 @@ def test_the_seed_repeats_it(folder: Path, output: str) -> None:
     assert "1 passed" in run_pytest(folder, "-k", "test_one_by_one", "--worldline-seed", "7")
 
 
+@pytest.mark.long
+def test_several_processes_find_the_same_seed(folder: Path, output: str) -> None:
+    there = run_pytest(folder, "-k", "both_count or one_by_one", "--worldline-workers", "3")
+    assert part(there, "test_both_count").startswith(part(output, "test_both_count"))
+    assert "1 failed, 1 passed" in there
+
+
 def test_a_test_that_never_ends_is_told_where_it_waits(output: str) -> None:
     said = part(output, "test_that_never_ends")
     line = TESTS[: TESTS.index("await asyncio.sleep(100)")].count("\n") + 1

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, TypedDict, Unpack
 
+from msgspec import structs
+
 from worldline.federation.inprocess.trial import FederationTrial, shrink_federation
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Federation
@@ -39,7 +41,8 @@ from worldline.search.schedules import as_schedules
 from worldline.search.searching import SECONDS_MAX, Report, TrialOutcome, search_seeds
 from worldline.search.shrinking import Shrunk
 from worldline.search.telling import story_lines
-from worldline.testing.plugin import SEED, SEEDS
+from worldline.testing.forking import first_failing
+from worldline.testing.plugin import SEED, SEEDS, WORKERS
 
 TEST = "test"
 """The name of the computer on which a test function runs."""
@@ -142,7 +145,8 @@ def test(function: Function | None = None, **options: Unpack[TestOptions]) -> An
             _run_alone(trial.with_seed(alone))
             return
         number = request.config.getoption(SEEDS, default=None) or chosen.seeds
-        tried = _search(trial, number, chosen.seconds_max, f"pytest {shown_id(request.node.nodeid)}")
+        workers = request.config.getoption(WORKERS, default=1)
+        tried = _search(trial, number, workers, chosen.seconds_max, f"pytest {shown_id(request.node.nodeid)}")
         request.node.user_properties.append(("worldline", tried))
 
     update_wrapper(simulated, function)  # Marks among them; and pytest finds where it is defined.
@@ -272,10 +276,10 @@ def _run_alone(trial: FederationTrial) -> None:
             _raise(outcome.failure, [f"seed {trial.seed} fails", *_story(happenings, None)])
 
 
-def _search(trial: FederationTrial, number: int, seconds_max: float, command: str) -> str:
+def _search(trial: FederationTrial, number: int, workers: int, seconds_max: float, command: str) -> str:
     """Try so many seeds, and say how much that was; or shrink what fails, and raise it."""
     __tracebackhide__ = _hides
-    report = search_seeds(trial, range(number), recipe=_no_recipe, seconds_max=seconds_max)
+    report = _tried(trial, number, workers, seconds_max)
     if report.failure is None or report.failure.failure is None:
         _look_for_leaks(trial.with_seed(0))
         schedules = f", {trial.schedules.words()}" if trial.schedules is not None else ""
@@ -297,6 +301,29 @@ def _search(trial: FederationTrial, number: int, seconds_max: float, command: st
         )
         _raise(failure, [*lines, *again])
     return _raise(shrunk.failure, [*lines, *_of_shrunk(shrunk), *again])
+
+
+def _tried(trial: FederationTrial, number: int, workers: int, seconds_max: float) -> Report:
+    """Try seeds until one fails: here, or in other processes, and then the one that fails here."""
+
+    def tried(seeds: Sequence[int]) -> Report:
+        return search_seeds(trial, seeds, recipe=_no_recipe, seconds_max=seconds_max)
+
+    if workers == 1:
+        return tried(range(number))
+
+    def attempt(seed: int) -> tuple[bool, int]:
+        report = tried([seed])
+        return report.failure is not None, report.events
+
+    failing, events = first_failing(attempt, number, workers)
+    if failing is None:
+        return structs.replace(tried([0]), tried=number, events=events)
+    report = structs.replace(tried([failing]), tried=failing + 1)
+    if report.failure is None:
+        problem = f"seed {failing} failed in a process of its own, and doesn't fail here: something outlives a run"
+        raise _pytest().fail.Exception(problem, pytrace=False)
+    return report
 
 
 class UnsteadyTest(UserWarning):
