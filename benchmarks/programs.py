@@ -105,6 +105,34 @@ def in_simloop(clients: int, echoes: int) -> None:
     simloop.explore(main, seeds=[1])
 
 
+async def serve_http(host: str = "0.0.0.0") -> None:
+    from aiohttp import web
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response({"hello": request.match_info["name"]})
+
+    app = web.Application()
+    app.router.add_get("/{name}", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, host, PORT).start()
+    await asyncio.Event().wait()
+
+
+async def request_http(host: str, requests: int) -> None:
+    import aiohttp
+
+    async with aiohttp.ClientSession() as session:
+        for _ in range(requests):
+            async with session.get(f"http://{host}:{PORT}/world") as answer:
+                await answer.json()
+
+
+def simulated_http(requests: int) -> None:
+    machines = {"server": Machine(serve_http), "client": Machine(lambda: request_http("server", requests))}
+    run(Federation(machines, network=Network(default=link("1ms")), until="1h"))
+
+
 def over_processes(echoes: int) -> None:
     """Run the same two programs as processes of a federation's file."""
     from worldline.launch.file.setup import read_setup
@@ -126,6 +154,15 @@ def rate(count: int, action: Callable[[], None]) -> float:
     before = processor_s()
     action()
     return count / (processor_s() - before)
+
+
+def steady_rate(count: int, action: Callable[[int], None]) -> float:
+    """Return how many there are in a second of processor time once all is started: the start takes as long for one."""
+    before = processor_s()
+    action(1)
+    started = processor_s()
+    action(count)
+    return count / (processor_s() - started - (started - before))
 
 
 def medians(measured: dict[str, Callable[[], float]], turns: int) -> dict[str, float]:
@@ -154,10 +191,22 @@ def echoes(count: int, turns: int) -> None:
     measured = {
         real: lambda: rate(count, lambda: on_real_sockets(lambda: serve("127.0.0.1"), lambda: ask("127.0.0.1", count))),
         "machines in one process": lambda: rate(count, lambda: simulated(1, count)),
-        "machines over Unix sockets": lambda: rate(count, lambda: over_processes(count)),
+        "machines over Unix sockets": lambda: steady_rate(count, over_processes),
         "100 machines in one process": lambda: rate(count, lambda: simulated(100, count // 100)),
     }
     show("Echoes", "per second of processor time", medians(measured, turns), real)
+
+
+def requests(count: int, turns: int) -> None:
+    real = "real loopback, two processes"
+    measured = {
+        real: lambda: steady_rate(
+            count,
+            lambda each: on_real_sockets(lambda: serve_http("127.0.0.1"), lambda: request_http("127.0.0.1", each)),
+        ),
+        "machines in one process": lambda: steady_rate(count, simulated_http),
+    }
+    show("Requests with aiohttp", "per second of processor time", medians(measured, turns), real)
 
 
 def small_tests(turns: int) -> None:
@@ -211,6 +260,8 @@ def main() -> None:
     CONSOLE.print(f"Build: {build}; Python {sys.version.partition(' ')[0]}")
     sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - what programs print is no figure
     echoes(given.echoes, given.turns)
+    if is_there("aiohttp"):
+        requests(given.echoes // 3, given.turns)
     small_tests(given.turns)
     speed_of_time(given.turns)
     elections(given.turns)

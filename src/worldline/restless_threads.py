@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
+from time import sleep  # The real one, also in the thread of a machine's program.
 from types import FrameType
 from typing import Any
 
@@ -34,7 +34,7 @@ class _Lines:
         if self._left <= 0:
             sys.settrace(None)
             return None
-        time.sleep(_PAUSE_S)
+        sleep(_PAUSE_S)
         return self.trace
 
 

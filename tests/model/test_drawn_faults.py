@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from worldline import Program
 from worldline.model import ConfigurationError
-from worldline.model.faults import as_faults, check_boots, check_faults, draw_participant_faults, parse_fault_kinds
+from worldline.model.faults import (
+    as_faults,
+    check_boots,
+    check_faults,
+    draw_participant_faults,
+    parse_fault_kinds,
+    said_of_undrawn,
+)
 
 PARTS = {
     "a": Program(print, publishes=["x"], subscribes=["y"]),
@@ -16,6 +23,17 @@ PARTS = {
     "mute": Program(print, publishes=[]),
 }
 END = 10**10
+
+
+@given(st.integers(0, 2**32))
+def test_only_programs_of_machines_are_killed(seed: int) -> None:
+    kinds = parse_fault_kinds("kill=2,kill-after=2")
+    service = Program(print, subscribes=["tcp/service"], is_machine=True)
+    drawn = draw_participant_faults(kinds, {**PARTS, "service": service}, END, seed)
+    assert len(drawn) == 4
+    assert {(each.verb, each.participant) for each in drawn} == {("kill", "service")}
+    assert draw_participant_faults(kinds, PARTS, END, seed) == ()
+    assert "only the programs of machines" in said_of_undrawn(kinds, ())[0]
 
 
 @given(st.integers(0, 2**32))

@@ -17,12 +17,13 @@ from worldline import Federation, Machine, run
 MODULES = (
     *("test_streams", "test_sock_lowlevel", "test_server", "test_buffered_proto", "test_threads"),
     *("test_timeouts", "test_waitfor", "test_queues", "test_taskgroups", "test_locks", "test_staggered"),
-    *("test_context", "test_futures"),
+    *("test_context", "test_futures", "test_pep492", "test_tasks"),
 )
 REFUSED = ("subprocess", "ssl", "SSL", "process", "PIPE", "pipe", "shell", "tls")
 DIFFERENT = {
     "test_unhandled_exception": "the server hears of a connection 10 us later, not at once",
     "test_wait_closed_basic": "a connection is accepted 10 us after the client knows of it, not at once",
+    "test_env_var_debug": "it starts a process",
     "test_unix_server_cleanup_prevented": "Unix sockets have no files",
     "test_unix_server_cleanup_gone": "Unix sockets have no files",
     "test_unix_server_cleanup_replaced": "Unix sockets have no files",

@@ -59,11 +59,12 @@ def written(folder: Path, parts: Parts, top: str = 'seed = 1\nuntil = "30s"') ->
     return file
 
 
-def command(file: Path, *words: str, hash_seed: str = "0") -> str:
+def command(file: Path, *words: str, hash_seed: str = "0", restless: str = "0", typed: str | None = None) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "worldline", *words],
         cwd=file.parent,
-        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        input=typed,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "WORLDLINE_RESTLESS_THREADS": restless},
         capture_output=True,
         text=True,
         check=False,
@@ -98,7 +99,9 @@ def test_libraries_run_as_they_are(library: str, tmp_path: Path) -> None:
     file = written(tmp_path, LIBRARIES[library])
     first = run(file, "in-process")
     assert HEARD[library] in first
-    assert digest_of(run(file, "unix")) == digest_of(first)
+    # On another executor, with everything at once that must not matter.
+    words = ("run", file.name, "--executor", "tcp", "--shake", "1", "--no-record")
+    assert digest_of(command(file, *words, hash_seed="1", restless="1")) == digest_of(first)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +112,8 @@ def test_libraries_run_as_they_are(library: str, tmp_path: Path) -> None:
         ({"a": 'script = ""'}, "the script is empty"),
         ({"a": 'script = "streams_server.py 80"\nentry = "a:b"'}, "use one of them"),
         ({"a": 'entry = "json:dumps"\nfolder = "."'}, "only a machine has a disk"),
+        ({"a": 'entry = "json:dumps"\nallow = ["tls"]'}, "only a machine is kept from anything"),
+        ({"a": 'script = "streams_server.py 80"\nallow = ["time"]'}, "'time' can't be allowed"),
     ],
 )
 def test_mistakes_in_the_file_are_told_with_their_place(parts: Parts, problem: str, tmp_path: Path) -> None:
@@ -129,6 +134,61 @@ def test_a_script_that_fails_tells_its_line(tmp_path: Path) -> None:
     for executor in ("in-process", "unix"):
         said = run(file, executor)
         assert "a at 1s: its program raised ValueError: broken, in broken.py, line 3" in said
+
+
+QUITTING = """
+import asyncio
+async def handle(reader, writer):
+    await asyncio.sleep(1)
+    breakpoint()
+async def main():
+    async with await asyncio.start_server(handle, port=80) as server:
+        await asyncio.open_connection("127.0.0.1", 80)
+        await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.long
+def test_a_machine_can_be_debugged_and_quit_in_a_callback(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(QUITTING)
+    file = tmp_path / "machines.toml"
+    file.write_text('[[participants]]\nname = "a"\nscript = "server.py"\n')
+    said = command(file, "run", file.name, "--debug", "a", "--no-record", typed="import time; time.monotonic()\nq\n")
+    assert "(Pdb) 1.00003" in said
+    assert "a at 1.00003s: it was ended at its terminal" in said
+
+
+DYING = """
+import ctypes, os, random, socket, time
+libc = ctypes.CDLL(None)
+with socket.create_connection(("server", 80)) as made:
+    for count in range(4):
+        made.sendall(b"%d" % random.randrange(1000))
+        print(made.recv(100), time.monotonic())
+        if count == 2 and not os.path.exists("died"):
+            libc.creat(b"died", 0o600)
+            libc.kill(libc.getpid(), 9)
+"""
+ANSWERING = """
+import socket
+made, _ = socket.create_server(("", 80)).accept()
+while data := made.recv(100):
+    made.sendall(data)
+"""
+
+
+@pytest.mark.long
+def test_a_machine_whose_process_was_killed_rejoins(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(ANSWERING)
+    (tmp_path / "client.py").write_text(DYING)
+    file = tmp_path / "machines.toml"
+    tables = [f'[[participants]]\nname = "{name}"\nscript = "{name}.py"' for name in ("client", "server")]
+    file.write_text("\n".join(['on_loss = "rejoin"\nlink = { latency = "uniform(1ms, 3ms)" }', *tables]))
+    disturbed = run(file, "unix")
+    assert "its process was killed by SIGKILL, and is started again" in disturbed
+    assert (tmp_path / "died").exists()
+    assert digest_of(run(file, "in-process")) == digest_of(disturbed)
 
 
 @pytest.mark.long

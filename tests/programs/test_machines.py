@@ -9,6 +9,7 @@ import random
 import select
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -17,14 +18,15 @@ import urllib.request
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from worldline import Federation, Machine, Network, Rule, WorldlineError, clock, link, partition, run
+from tests.federation.transports import make_certificate
+from worldline import Federation, Machine, Network, Program, Rule, WorldlineError, clock, link, partition, run
 from worldline.errors import ConfigurationError
 
 LINES: list[Any] = []
@@ -106,6 +108,12 @@ def seen(client: Callable[[], Any], *faults: str, **given: Any) -> list[Any]:
 def test_a_kill_closes_connections_and_new_ones_are_refused_until_the_restart() -> None:
     lines = [(2.0, "EOFError"), (2.5, "ConnectionRefusedError")]
     assert seen(asking_client, "2s kill server 1s") == lines
+
+
+def test_only_a_machines_program_can_be_killed() -> None:
+    federation = Federation({"a": Program(print), "m": Machine(counting_server)}, faults=("1s kill a",), until="2s")
+    with pytest.raises(ConfigurationError, match=r"1s kill a: only the program of a machine"):
+        run(federation)
 
 
 def test_a_crash_is_silence_and_then_a_reset() -> None:
@@ -311,6 +319,16 @@ def test_threads_have_queues_locks_and_their_own_names() -> None:
     assert [tuple(round(x, 3) if type(x) is float else x for x in line) for line in alone(program)] == expected
 
 
+def test_a_pools_thread_can_be_joined_after_the_run_as_the_process_does_when_it_ends() -> None:
+    async def program() -> None:
+        say(await asyncio.to_thread(threading.current_thread))
+        await asyncio.sleep(10)
+
+    (thread,) = alone(program, until="1s")
+    thread.join()
+    assert not thread.is_alive()
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_thread_that_raises_ends_alone() -> None:
     def program() -> None:
@@ -414,6 +432,19 @@ def test_sets_of_tasks_are_in_the_order_of_creation() -> None:
 # --- What they can't do, and what goes wrong ---
 
 
+def test_what_ends_a_program_is_raised_as_it_was_first() -> None:
+    def stubborn() -> None:
+        for _ in range(50):
+            with suppress(BaseException):
+                subprocess.run(["true"], check=True)
+            with suppress(BaseException):
+                time.sleep(1)
+
+    with pytest.raises(WorldlineError, match="it starts a process") as raised:
+        alone(stubborn)
+    assert len(raised.traceback) < 40
+
+
 def make_process() -> None:
     subprocess.run(["true"], check=True)
 
@@ -440,6 +471,44 @@ def test_what_would_get_out_is_refused_where_it_is_done(program: Callable[[], No
     with pytest.raises(WorldlineError, match=problem) as refused:
         alone(program)
     assert Path(__file__).name in str(refused.value)
+
+
+def test_what_is_allowed_by_name_gets_out(tmp_path: Path) -> None:
+    def program() -> None:
+        done = subprocess.run(["/bin/sh", "-c", "cat; echo b >&2"], input=b"a", capture_output=True, check=True)
+        (tmp_path / "written").write_bytes(done.stdout + done.stderr)
+
+    run(Federation({"a": Machine(program, allow=["files", "processes"])}))
+    assert (tmp_path / "written").read_text() == "ab\n"
+    with pytest.raises(WorldlineError, match=r"which isn't on its disk.* or allow = \[\"files\"\]"):
+        run(Federation({"a": Machine(program, allow=["processes"])}))
+    with pytest.raises(ConfigurationError, match="'time' can't be allowed"):
+        Machine(program, allow=["time"])
+
+
+def test_asyncios_tls_can_be_allowed(tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path, "DNS:server")
+
+    async def server() -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+
+        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(await reader.readline())
+            writer.close()
+
+        async with await asyncio.start_server(handle, port=443, ssl=context) as listening:
+            await listening.serve_forever()
+
+    async def client() -> None:
+        context = ssl.create_default_context(cafile=str(certificate))
+        reader, writer = await asyncio.open_connection("server", 443, ssl=context)
+        writer.write(b"hello\n")
+        say(await reader.readline(), round(time.monotonic(), 3))
+        writer.close()
+
+    run(Federation({"server": Machine(server, allow=["tls"]), "client": Machine(client, allow=["tls"])}, until="9s"))
+    assert LINES == [(b"hello\n", 0.006)]
 
 
 def test_a_program_that_fails_fails_the_run_with_its_line() -> None:

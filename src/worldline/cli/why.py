@@ -248,7 +248,7 @@ _END = "end"
     ACCESS,
     """
     Runs that were noted:
-    --at TIME  Show how it stood at this simulated time (or `end`).
+    --at TIME  Show how it stood at this simulated time (or `end`); of machines, also which end of a connection waits.
     --no-advice  Don't try what would make it wait less.
     """,
 )
@@ -299,11 +299,35 @@ def why(
 
 
 def _of_file(run: str, at: str | None, svg: Path | None, *, as_json: bool, advise: bool) -> None:
+    when = None if at in (None, _END) else as_time(at, "a time for --at")
+    connections = None if at is None or svg is not None else _connections(Path(run), when)
+    if connections is not None and not Path(run).with_suffix(TIMING_SUFFIX).exists():
+        print_json({"connections": connections}) if as_json else _tell(connections)
+        return
     timing = timing_for(run)
     if at is None and svg is None:
         account(timing, Path(run), as_json=as_json, advise=advise)
-    else:
-        _show(moment(timing, None if at in (None, _END) else as_time(at, "a time for --at")), svg, as_json=as_json)
+        return
+    _show(moment(timing, when), svg, as_json=as_json)
+    _tell([] if connections is None or as_json else ["", *connections])
+
+
+def _connections(file: Path, at: int | None) -> list[str] | None:
+    """Say how the connections of machines stood in a recording; None if there are no machines in it."""
+    from worldline.recording.connections import connections_at, has_connections  # Here, since few runs have machines.
+
+    recording = Recording(file) if file.suffix == _RECORDING and file.exists() else None
+    if recording is None or not has_connections(recording):
+        return None
+    span = recording.span()
+    return connections_at(recording, at if at is not None else 0 if span is None else span[1]) or [
+        "no connection is open"
+    ]
+
+
+def _tell(lines: list[str]) -> None:
+    for line in lines:
+        PlainConsole().print(line)
 
 
 def _show(situation: Situation, svg: Path | None, *, as_json: bool) -> None:

@@ -422,6 +422,16 @@ def check_boots(faults: Iterable[ParticipantFault], boots: Mapping[str, int]) ->
             )
 
 
+def check_machines(faults: Iterable[ParticipantFault], machines: Collection[str]) -> None:
+    """Refuse what only happens to the program of a machine, where a participant isn't one."""
+    for each in faults:
+        if each.verb in PROCESS_FAULTS and each.participant not in machines:
+            raise ConfigurationError(
+                f"{each}: only the program of a machine, a script or a module, can be killed or sent a signal",
+                advice="let it crash",
+            )
+
+
 # -- What they come to
 
 
@@ -587,8 +597,14 @@ _AT_TIMES: dict[str, FaultVerb] = {
     "slow": "slow",
     "dropout": "dropout",
     "partition": "partition",
+    "kill": "kill",
 }
-_AFTER_EVENTS: dict[str, FaultVerb] = {"crash-after": "crash", "hang-after": "hang", "slow-after": "slow"}
+_AFTER_EVENTS: dict[str, FaultVerb] = {
+    "crash-after": "crash",
+    "hang-after": "hang",
+    "slow-after": "slow",
+    "kill-after": "kill",
+}
 KINDS = (*_AT_TIMES, *_AFTER_EVENTS)
 _TRIES_MAX = 16  # Who is down for most of the run has little room for another crash, or none.
 _COUNT_MAX = 32  # Which event it is: a fifth of the faults wait for the first, and as many for the 16th to the 31st.
@@ -598,7 +614,10 @@ Event = tuple[str, Literal["sends", "receives"], str]
 
 
 class DeclaredTopics(Protocol):
-    """What a participant sends and receives, and how long it boots; `publishes` of None means any topic."""
+    """What a participant sends and receives, how long it boots, and whether it is a machine, which can be killed.
+
+    `publishes` of None means any topic.
+    """
 
     @property
     def publishes(self) -> Iterable[str] | None: ...
@@ -609,11 +628,14 @@ class DeclaredTopics(Protocol):
     @property
     def boot(self) -> Latency | TimeLike: ...
 
+    @property
+    def is_machine(self) -> bool: ...
+
 
 def parse_fault_kinds(text: str) -> dict[str, float]:
     """Read ``"crash=1,hang-after=2"``: how many of each."""
     usual = dict.fromkeys(KINDS, 1)
-    advice = 'write "crash=1,hang=2,slow=1,dropout=1,partition=1,crash-after=1", or some of these'
+    advice = 'write "crash=1,hang=2,slow=1,dropout=1,partition=1,kill=1,crash-after=1", or some of these'
     kinds = parse_counts(text, usual, {}, advice)
     if not kinds:
         raise ConfigurationError(f"{shown(text)} names no faults to draw", advice=advice)
@@ -639,11 +661,14 @@ def draw_participant_faults(
             "faults can't be drawn for a run that has no end", advice="say when it ends: --until 10s"
         )
     calm = calm_from(end)
-    mortal = {name: part for name, part in parts.items() if name not in lasting}
+    able_to: dict[str, Mapping[str, DeclaredTopics]] = {
+        "crash": {name: part for name, part in parts.items() if name not in lasting},
+        "kill": {name: part for name, part in parts.items() if part.is_machine},
+    }
     found: list[ParticipantFault] = []
     for kind, verb in {**_AT_TIMES, **_AFTER_EVENTS}.items():
         draws = Stream(seed, "faults", kind)
-        able = mortal if verb == "crash" else parts
+        able = able_to.get(verb, parts)
         endless = (
             _at_times(verb, sorted(able), calm, draws)
             if kind in _AT_TIMES
@@ -668,11 +693,12 @@ def said_of_undrawn(kinds: Mapping[str, float], drawn: Iterable[ParticipantFault
     for kind, wanted in kinds.items():
         if there[kind] < wanted:
             many = f"only {there[kind]:,}" if there[kind] else "none"
-            why = (
-                "events are those of topics that participants declare"
-                if kind in _AFTER_EVENTS
-                else "there is no room for more"
-            )
+            if kind in ("kill", "kill-after"):
+                why = "only the programs of machines can be killed"
+            elif kind in _AFTER_EVENTS:
+                why = "events are those of topics that participants declare"
+            else:
+                why = "there is no room for more"
             said.append(f"{kind}={wanted:.0f}: {many} of {wanted:,.0f} could be drawn, since {why}")
     return said
 

@@ -35,7 +35,8 @@ EPOCH_S = 1_767_225_600
 
 _US, _MS = 1_000, 1_000_000
 _NEVER = FOREVER
-_LOOKS_FREE = 10_000  # How often a program may look at the clock at one moment.
+_LOOKS_FREE = 10_000  # How often a program may look at the clock at one moment,
+_LOOKS_LEAST = 1_000  # and how often when it has been charged for it, and goes on without waiting.
 _TURNS_FREE = 100  # How often it may look whether anything is ready.
 _CHARGES_MAX = 10  # Each charge is twice the one before, up to a millisecond.
 _PID = 1_000
@@ -116,7 +117,7 @@ class Spinning:
     def look(self, weight: int = 1) -> int:
         """Count a look; return how much time passes for it."""
         self._looks += weight
-        if self._looks <= _LOOKS_FREE:
+        if self._looks <= max(_LOOKS_FREE >> self._charges, _LOOKS_LEAST):
             return 0
         self._charges = min(self._charges + 1, _CHARGES_MAX)
         return _US << self._charges
@@ -136,6 +137,7 @@ class Computer:
         self.stack = Stack(participant.name, Directory(names), participant.incarnation, participant.payload_max)
         self.stack.now = participant.now
         self.over: BaseException | None = None
+        self._over_at: Any = None  # Where that was raised first, as a traceback.
         self.signals = Signals()
         self.draws = ProgramDraws(participant.stream("program").getrandbits(128))
         self.workspace: Any = None
@@ -200,7 +202,7 @@ class Computer:
             return thread.wait(ready, deadline) if found is None else found
         while True:
             if self.over is not None:
-                raise self.over
+                self.end_again()
             if (found := ready()) is not None:
                 return found
             if self.threads and self._run_threads():
@@ -232,13 +234,15 @@ class Computer:
     def _go_on(self, deadline: int | None) -> None:
         """Let time pass until something arrives, a timer runs out or the deadline comes."""
         if self.over is not None:
-            raise self.over
+            self.end_again()
         self._spinning.time_has_passed()
-        limits = [_NEVER if deadline is None else deadline]
-        limits += [thread.deadline for thread in self.threads if thread.deadline is not None]
+        limit = _NEVER if deadline is None else deadline
+        for thread in self.threads:
+            if thread.deadline is not None and thread.deadline < limit:
+                limit = thread.deadline
         self.leave()
         try:
-            messages, faults = self._exchange(min(limits))
+            messages, faults = self._exchange(limit)
         except BaseException as error:
             self.over = error
             raise
@@ -296,7 +300,7 @@ class Computer:
     def outlive(self, killed: ProgramKilled) -> None:
         """Go on after the program was killed: the kernel closes what it had; return when it is to be started again."""
         self.abandon()
-        self.over = None
+        self.over = self._over_at = None
         self.loops, self.threads, self.signals = [], [], Signals()
         self.restarts_at = killed.until
         self.output.write(f"{killed}\n", getattr(sys.stderr, "real", sys.stderr))
@@ -329,6 +333,12 @@ class Computer:
         raise self.over
 
     # --- The end ---
+
+    def end_again(self) -> NoReturn:
+        """Raise what has ended it all (K2), as it was raised first: without the frames of all the times since."""
+        assert self.over is not None
+        self._over_at = self._over_at or self.over.__traceback__
+        raise self.over.with_traceback(self._over_at)
 
     def wait_for_threads(self, awaited: Callable[[ProgramThread], bool]) -> None:
         """Wait for the threads that a program doesn't end without."""

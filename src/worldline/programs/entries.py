@@ -7,25 +7,29 @@ from __future__ import annotations
 
 import ast
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct, json
 
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, shown
 
 KINDS = ("script", "module")
+ESCAPES = ("files", "processes", "tls")
+"""What a machine's program may be allowed to do though it gets out of the simulation."""
 
 
 class MachineEntry(Struct, frozen=True):
     """A machine's program: a script or a module, with its arguments; and the computers that it can find.
 
-    `folder` is what its disk holds at the start of a run.
+    `folder` is what its disk holds at the start of a run, and `allow` the escapes that it is allowed.
     """
 
     kind: str
     words: tuple[str, ...]
     names: tuple[str, ...] = ()
     folder: str | None = None
+    allow: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kind} {json.encode(self).decode()}"
@@ -40,6 +44,16 @@ def read_machine(entry: str | None) -> MachineEntry | None:
     """Return what an entry says of a machine; None if it is another participant's."""
     kind, _, rest = (entry or "").partition(" ")
     return json.decode(rest, type=MachineEntry) if kind in KINDS and rest.startswith("{") else None
+
+
+def checked_escapes(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the escapes that a program is allowed; refuse names of others."""
+    if isinstance(names, str):
+        raise ConfigurationError(f"{shown(names)} is one text", advice=f'write ["{names}"]')
+    for name in names:
+        if name not in ESCAPES:
+            raise ConfigurationError(f"{shown(name)} can't be allowed", advice=f"there are {', '.join(ESCAPES)}")
+    return tuple(sorted(set(names)))
 
 
 def topics_of(name: str) -> tuple[str, str]:

@@ -14,19 +14,25 @@ from typing import Any
 
 from worldline.programs.reals import here
 
-_PROCESSES = (
-    "it starts a process, and a simulated computer has one program",
-    "make the other program a participant of its own, or leave it out",
-)
-_SOCKETS = (
-    "it makes a real socket",
-    "import socket before the library that keeps the real one, or use a library that is written in Python",
-)
-_TLS = (
-    "it encrypts, and OpenSSL's random numbers would make every run different",
-    "connect without TLS (http:// instead of https://)",
-)
-_WRITES = "give its participant a folder, which is its disk: what it writes there stays its own"
+_REASONS = {
+    "processes": (
+        "it starts a process, and a simulated computer has one program",
+        'make the other program a participant of its own, leave it out, or allow = ["processes"]',
+    ),
+    "sockets": (
+        "it makes a real socket",
+        "import socket before the library that keeps the real one, or use a library that is written in Python",
+    ),
+    "tls": (
+        "it encrypts, and OpenSSL's random numbers would make every run different",
+        'connect without TLS (http:// instead of https://), or allow = ["tls"]',
+    ),
+    "tls on a blocking socket": (
+        "it encrypts on a blocking socket, which isn't simulated",
+        "connect without TLS (http:// instead of https://); asyncio's TLS can be allowed",
+    ),
+}
+_WRITES = 'give its participant a folder, which is its disk: what it writes there stays its own; or allow = ["files"]'
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _HARMLESS = ("/dev/null", "/dev/tty", "/dev/urandom")
@@ -43,7 +49,7 @@ def _change(path: Any, *_: Any) -> None:
     if not file or file in _HARMLESS or "__pycache__" in file:
         return
     computer = here.computer
-    if not computer.workspace.may_write(file):
+    if "files" not in computer.workspace.allowed and not computer.workspace.may_write(file):
         computer.refuse(f"it writes to {file}, which isn't on its disk", _WRITES)
 
 
@@ -58,8 +64,12 @@ def _change_both(one: Any, other: Any, *_: Any) -> None:
     _change(other)
 
 
-def _refused(reason: tuple[str, str]) -> Callable[..., None]:
-    return lambda *_: here.computer.refuse(*reason)
+def _refused(what: str) -> Callable[..., None]:
+    def refuse(*_: Any) -> None:
+        if what not in here.computer.workspace.allowed:
+            here.computer.refuse(*_REASONS[what])
+
+    return refuse
 
 
 _EVENTS: dict[str, Callable[..., None]] = {
@@ -69,9 +79,9 @@ _EVENTS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(("os.rename", "os.link", "os.symlink"), _change_both),
     **dict.fromkeys(
         ("subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system"),
-        _refused(_PROCESSES),
+        _refused("processes"),
     ),
-    **dict.fromkeys(("socket.__new__", "socket.connect", "socket.bind"), _refused(_SOCKETS)),
+    **dict.fromkeys(("socket.__new__", "socket.connect", "socket.bind"), _refused("sockets")),
 }
 
 
@@ -80,12 +90,12 @@ def _audit(event: str, given: tuple[Any, ...]) -> None:
         _EVENTS[event](*given)
 
 
-def _refusing(owner: Any, name: str, reason: tuple[str, str]) -> None:
-    real = getattr(owner, name)
+def _refusing(owner: Any, name: str, what: str) -> None:
+    real, refuse = getattr(owner, name), _refused(what)
 
     def call(*given: Any, **named: Any) -> Any:
         if here.computer is not None:
-            here.computer.refuse(*reason)
+            refuse()
         return real(*given, **named)
 
     setattr(owner, name, call)
@@ -97,7 +107,7 @@ def install() -> None:
     import subprocess
 
     sys.addaudithook(_audit)
-    for name in ("wrap_socket", "wrap_bio"):
-        _refusing(ssl.SSLContext, name, _TLS)
-    _refusing(_posixsubprocess, "fork_exec", _PROCESSES)
+    _refusing(ssl.SSLContext, "wrap_bio", "tls")
+    _refusing(ssl.SSLContext, "wrap_socket", "tls on a blocking socket")
+    _refusing(_posixsubprocess, "fork_exec", "processes")
     subprocess._fork_exec = _posixsubprocess.fork_exec  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ from worldline.federation.participant.sometimes import draw_for
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.programs import escapes, loop, standins, threads, workspace
 from worldline.programs.computer import Computer, ProgramKilled
-from worldline.programs.entries import MachineEntry, script_of, topics_of
+from worldline.programs.entries import MachineEntry, checked_escapes, script_of, topics_of
 from worldline.programs.workspace import Workspace, hide_output, occupy, show_output
 
 
@@ -31,13 +31,15 @@ from worldline.programs.workspace import Workspace, hide_output, occupy, show_ou
 class Software:
     """What a machine runs: a script's file, a module's name, or a function; with arguments.
 
-    It can write to a copy of `folder`, made at the start of a run, in which it runs.
+    It can write to a copy of `folder`, made at the start of a run, in which it runs. `allow` are the escapes that it is
+    allowed.
     """
 
     what: Path | str | Callable[[], Any]
     arguments: tuple[str, ...]
     directory: Path
     folder: Path | None = None
+    allow: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         what = getattr(self.what, "__name__", None) or str(self.what)
@@ -117,6 +119,7 @@ def _live(computer: Computer, software: Software) -> None:
             [str(software.what), *software.arguments],
             [str(software.directory), *(each for each in sys.path if each not in ("", str(software.directory)))],
             disk,
+            software.allow,
         )
         computer.enter()
         try:
@@ -157,7 +160,7 @@ def _run(computer: Computer, software: Software) -> ProgramKilled | None:
     if isinstance(computer.over, ProgramKilled):
         return computer.over
     if computer.over is not None:
-        raise computer.over
+        computer.end_again()
     return None
 
 
@@ -180,7 +183,8 @@ class Machine(Program):
 
     `what` is a script's file, relative to `directory`; with ``module=True`` the name of a module, as for ``python -m``;
     or a function without parameters, which may be a coroutine function. It may write to a copy of `folder`, which is
-    its disk: the copy is made at the start of a run, outlives crashes, and is where the program runs. The program finds
+    its disk: the copy is made at the start of a run, outlives crashes, and is where the program runs. `allow` are names
+    of what it may do though that gets out of the simulation: ``"files"``, ``"processes"``, ``"tls"``. The program finds
     the other participants by their names, as hosts. Other keywords are those of a `Program`.
     """
 
@@ -191,19 +195,21 @@ class Machine(Program):
         module: bool = False,
         directory: str | Path = ".",
         folder: str | Path | None = None,
+        allow: Sequence[str] = (),
         guest: bool = False,
         **declared: Unpack[Declared],
     ) -> None:
         place = Path(directory).resolve()
-        software = Software(_found(what, module, place), _texts(arguments), place, _folder(folder, place))
-        super().__init__(MachineRun(software), guest=guest, **declared)
+        found, disk = _found(what, module, place), _folder(folder, place)
+        software = Software(found, _texts(arguments), place, disk, checked_escapes(allow))
+        super().__init__(MachineRun(software), guest=guest, is_machine=True, **declared)
 
     def among(self, name: str, names: Sequence[str]) -> Program:
         """Return its program as that of a certain participant, which knows the others' names."""
         assert isinstance(self.run, MachineRun)
         assert isinstance(self.subscribes, dict)
         said = {**self.as_plain(), "subscribes": {**self.subscribes, **dict.fromkeys(topics_of(name), "unbounded")}}
-        return Program(replace(self.run, names=tuple(sorted(names))), guest=self.guest, **said)
+        return Program(replace(self.run, names=tuple(sorted(names))), guest=self.guest, is_machine=True, **said)
 
 
 def program_of(entry: MachineEntry, directory: Path, *, guest: bool = False, **declared: Any) -> Program:
@@ -214,8 +220,9 @@ def program_of(entry: MachineEntry, directory: Path, *, guest: bool = False, **d
         entry.words[1:],
         directory.resolve(),
         None if entry.folder is None else Path(entry.folder),
+        entry.allow,
     )
-    return Program(MachineRun(software, entry.names), guest=guest, **declared)
+    return Program(MachineRun(software, entry.names), guest=guest, is_machine=True, **declared)
 
 
 def _found(what: Any, module: bool, directory: Path) -> Path | str | Callable[[], Any]:

@@ -10,6 +10,7 @@ from worldline.programs.computer import Computer
 from worldline.programs.reals import REAL, here
 
 _Base: Any = selectors._BaseSelectorImpl
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 Ready = list[tuple[selectors.SelectorKey, int]]
 
@@ -69,17 +70,19 @@ class Selector(_Base):  # type: ignore[misc]
         self._candidates[descriptor] = None
 
     def _ready(self) -> Ready | None:
+        if not self._candidates:
+            return None
         found: Ready = []
-        stack, keys = self._computer.stack, self._fd_to_key
-        for descriptor in list(self._candidates):
-            key = keys.get(descriptor)
+        endpoints, keys = self._computer.stack.endpoints, self._fd_to_key
+        for descriptor in tuple(self._candidates):
+            key, endpoint = keys.get(descriptor), endpoints.get(descriptor)
             events = 0
-            if key is not None and stack.has(descriptor):
-                endpoint = stack.endpoint(descriptor)
-                if key.events & selectors.EVENT_READ and endpoint.is_readable():
-                    events |= selectors.EVENT_READ
-                if key.events & selectors.EVENT_WRITE and endpoint.is_writable():
-                    events |= selectors.EVENT_WRITE
+            if key is not None and endpoint is not None:
+                wanted = key.events
+                if wanted & _READ and endpoint.is_readable():
+                    events |= _READ
+                if wanted & _WRITE and endpoint.is_writable():
+                    events |= _WRITE
             if events:
                 found.append((key, events))
             else:

@@ -136,7 +136,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
         computer = self._computer
         while True:
             if computer.over is not None:
-                raise computer.over
+                computer.end_again()
             try:
                 return operation()
             except BlockingIOError:
@@ -148,7 +148,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
 
     def _check_going(self) -> None:
         if self._computer.over is not None:
-            raise self._computer.over
+            self._computer.end_again()
 
     def _check_open(self) -> None:
         if self._closed:

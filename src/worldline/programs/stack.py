@@ -536,7 +536,7 @@ class Stack:
         self.directory = directory
         self.address = directory.address(name) or LOOPBACK
         self.hostname = name
-        self._endpoints: dict[int, Endpoint] = {}
+        self.endpoints: dict[int, Endpoint] = {}
         self._next_descriptor = _FIRST_DESCRIPTOR
         own = (self.address, LOOPBACK)
         shift = incarnation * _EPHEMERAL_SHIFT
@@ -569,26 +569,26 @@ class Stack:
     def endpoint(self, descriptor: int) -> Endpoint:
         """Return what a descriptor stands for."""
         try:
-            return self._endpoints[descriptor]
+            return self.endpoints[descriptor]
         except KeyError:
             raise failure(errno.EBADF) from None
 
     def has(self, descriptor: int) -> bool:
-        return descriptor in self._endpoints
+        return descriptor in self.endpoints
 
     def claim(self, endpoint: Endpoint) -> int:
         descriptor = self._next_descriptor
         self._next_descriptor += 1
-        self._endpoints[descriptor] = endpoint
+        self.endpoints[descriptor] = endpoint
         return descriptor
 
     def release(self, endpoint: Endpoint) -> None:
-        self._endpoints.pop(endpoint.descriptor, None)
+        self.endpoints.pop(endpoint.descriptor, None)
         endpoint.changed()
 
     def close_all(self) -> None:
         """Close what a program has left open when it ended."""
-        for endpoint in list(self._endpoints.values()):
+        for endpoint in list(self.endpoints.values()):
             endpoint.close()
 
     def ports_of(self, owner: Endpoint) -> Ports:
@@ -760,8 +760,9 @@ class Connections:
         made = self._all.get((source, segment.connection, not segment.flags & OPENER))
         if made is not None:
             made.take(segment, self._stack.now)
-            self.speaking[made] = None
-            self._touched(made)
+            self.speaking[made] = None  # Then its timers are seen to; none that was set just now runs out before.
+            if made.state is ConnectionState.CLOSED:
+                self._forget(made)
         elif segment.flags & RST:
             return
         elif segment.flags & SYN and segment.flags & OPENER:

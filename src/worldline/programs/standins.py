@@ -228,7 +228,7 @@ _real_kill = os.kill
 
 def _kill(pid: int, number: int, /) -> None:
     computer = here.computer
-    if computer is None:
+    if computer is None or (pid != computer.pid and "processes" in computer.workspace.allowed):
         _real_kill(pid, number)
     elif pid != computer.pid:
         raise ProcessLookupError(3, "No such process")
@@ -319,7 +319,7 @@ class Swaps:
     def _look_for_names(self) -> None:
         """Find what modules have by name that were loaded in the meantime, before a program or by one."""
         for name, module in list(sys.modules.items()):
-            if name in self._looked_at or name.partition(".")[0] == "worldline" or module is None:
+            if name in self._looked_at or name.partition(".")[0] in _REAL_MODULES or module is None:
                 continue
             self._looked_at.add(name)
             for key, value in list(getattr(module, "__dict__", {}).items()):
@@ -327,6 +327,8 @@ class Swaps:
                 if pair is not None and (value is pair.real or value is pair.stand_in):
                     self._swaps.append(Swap(module, key, pair.real, pair.stand_in))
 
+
+_REAL_MODULES = ("worldline", "subprocess")  # What these have by name stays real: a process, if allowed, is.
 
 swaps = Swaps()
 

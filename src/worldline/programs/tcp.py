@@ -172,7 +172,8 @@ class Connection:
     @property
     def due(self) -> int:
         """When its next timer runs out; not when it is forgotten, since nothing is said then."""
-        return min(self.out.due, self.incoming.ack_due)
+        sends, acknowledges = self.out.due, self.incoming.ack_due
+        return sends if sends < acknowledges else acknowledges  # It is asked for all the time.
 
     # --- What the program at this end does ---
 

@@ -177,12 +177,15 @@ def is_awaited(thread: ProgramThread) -> bool:
 
 
 def install() -> None:
-    """State what stands in for threads, locks and queues."""
+    """State what stands in for threads, locks and queues.
+
+    How a thread is joined stays as it is here: at its own end, the process joins those that programs have left.
+    """
+    threading.Thread.join, threading.Thread.is_alive = _join, _is_alive  # type: ignore[method-assign]
     replaced: dict[Any, dict[str, Any]] = {
         _thread: {"allocate_lock": _lock, "start_new_thread": _start},
         threading: {"Lock": _lock, "_allocate_lock": _lock, "RLock": _rlock},
         queue: {"SimpleQueue": _SimpleQueue},
-        threading.Thread: {"join": _join, "is_alive": _is_alive},
     }
     for name, stand_in in (("_start_new_thread", _start), ("_start_joinable_thread", _start_joinable)):
         if hasattr(threading, name):

@@ -24,10 +24,21 @@ _libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "pl
 
 
 class Workspace:
-    """The surroundings of one program, put in place while it runs. `disk` is the folder that it may write to."""
+    """The surroundings of one program, put in place while it runs.
 
-    def __init__(self, directory: Path, arguments: list[str], path: list[str], disk: Path | None = None) -> None:
+    `disk` is the folder that it may write to; `allowed` names the escapes from the simulation that it may take.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        arguments: list[str],
+        path: list[str],
+        disk: Path | None = None,
+        allowed: tuple[str, ...] = (),
+    ) -> None:
         self.disk = disk
+        self.allowed = allowed
         self.place = str(disk or directory)  # Where relative paths begin,
         process = REAL["os.getcwd"]()
         self.came_from = process if process != self.place else None  # and where the process's own do, if elsewhere.

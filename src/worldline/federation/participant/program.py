@@ -16,7 +16,7 @@ from worldline.lock import Crashed, EmergencyStop, RunEnded
 from worldline.model import Network, Plan, plan
 from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, WorldlineError, shortened, shown
-from worldline.model.faults import ParticipantFault, as_faults, check_boots, check_events
+from worldline.model.faults import ParticipantFault, as_faults, check_boots, check_events, check_machines
 from worldline.model.latency import as_delay
 from worldline.model.links import check_estop_latency, with_estop_latency
 from worldline.model.message import exact
@@ -120,11 +120,15 @@ def _blamed(program: Program) -> Callable[[Participant], object]:
 
 @dataclass(frozen=True)
 class Program(Declaration):
-    """What one participant does, along with what it declares. A `guest` joins when a participant invites it."""
+    """What one participant does, along with what it declares. A `guest` joins when a participant invites it.
+
+    `is_machine` says that it is a computer's whole program, which faults can end while the computer goes on.
+    """
 
     run: Callable[[Participant], object]
     _: KW_ONLY
     guest: bool = False
+    is_machine: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.run):
@@ -203,6 +207,7 @@ class Federation:
         faults = as_faults(self.faults)
         check_events(faults, {name: program.publishes for name, program in self.programs.items()})
         check_boots(faults, {name: as_delay(program.boot).minimum for name, program in self.programs.items()})
+        check_machines(faults, [name for name, program in self.programs.items() if program.is_machine])
         for name, program in self.programs.items():
             check_durable(name, program.durable, program.subscribes)
             if (estop := self._network().estop) is not None:

@@ -33,13 +33,13 @@ from worldline.model.clock import LocalClock
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.faults import (
     ENDED_BY,
-    PROCESS_FAULTS,
     ParticipantFault,
     as_faults,
     as_participant_fault,
     check_boots,
     check_events,
     check_faults,
+    check_machines,
 )
 from worldline.model.latency import as_delay
 from worldline.model.links import (
@@ -81,6 +81,11 @@ class ParticipantSetup:
     boot: str = "0s"
     durable: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_machine(self) -> bool:
+        """Whether it is a computer, with a script or a module as its program."""
+        return read_machine(self.entry) is not None
 
 
 def stated_by(part: ParticipantSetup) -> Plain:
@@ -126,18 +131,15 @@ class Setup:
         check_faults(faults, tuple(self.parts), self.plan.end)
         check_events(faults, {name: part.publishes for name, part in self.parts.items()})
         check_boots(faults, {name: as_delay(part.boot).minimum for name, part in self.parts.items()})
+        check_machines(faults, [name for name, part in self.parts.items() if part.is_machine])
         for each in faults:
             if each.verb == "crash" and self.parts[each.participant].entry is None:
                 raise ConfigurationError(f"{each}: {_NO_CRASH}", advice=_HANG_INSTEAD)
-            if each.verb in PROCESS_FAULTS and read_machine(self.parts[each.participant].entry) is None:
-                raise ConfigurationError(f"{each}: {_NO_KILL}", advice=_CRASH_INSTEAD)
         return replace(self, plan=structs.replace(self.plan, faults=faults))
 
 
 _NO_CRASH = "only a Python entry can crash: its program is ended, and started again, in its process"
 _HANG_INSTEAD = "let it hang, or give it an entry"
-_NO_KILL = "only the program of a machine, a script or a module, can be killed or sent a signal"
-_CRASH_INSTEAD = "let it crash"
 
 Starts = Callable[[str], bool]
 """Says of a participant, by its name, whether it is to be started here, so that its program has to be here."""
@@ -166,6 +168,8 @@ def _check_participants(place: TomlPlace, participants: Tables, starts: Starts) 
             _check_start(participant, described)
         if "folder" in described and read_machine(described.get("entry")) is None:
             participant.at("folder").note("only a machine has a disk (give it a script or a module)")
+        if "allow" in described and read_machine(described.get("entry")) is None:
+            participant.at("allow").note("only a machine is kept from anything (give it a script or a module)")
     if not place.value:
         place.note("the roster is empty (a run needs at least one participant)")
     elif len(participants) == len(place.value) and all(described.get("guest") for _, described in participants):
@@ -243,14 +247,13 @@ def _check_faults(
         check_faults(faults, roster, top.get("until"))
         check_events(faults, publishes)
         check_boots(faults, boots)
+        check_machines(faults, machines)
 
     for where, fault in faults:
         if fault.verb in ENDED_BY:  # The others can't be judged without those before them.
             where.read(lambda each: check(as_participant_fault(each.value)))
         if fault.verb == "crash" and fault.participant in roster and fault.participant not in startable:
             where.note(f"{_NO_CRASH} ({_HANG_INSTEAD})")
-        if fault.verb in PROCESS_FAULTS and fault.participant in roster and fault.participant not in machines:
-            where.note(f"{_NO_KILL} ({_CRASH_INSTEAD})")
     if len(place.document.refused) == refused:
         place.read(lambda _: check(*(fault for _, fault in faults)))
 
@@ -532,8 +535,9 @@ def _parts(top: dict[str, Any], home: Path) -> dict[str, ParticipantSetup]:
         alike = {key: value for key, value in described.items() if key not in ("name", "names")}
         machine = read_machine(described.get("entry"))
         if machine is not None:
-            folder = alike.pop("folder", None)
-            alike["entry"] = str(structs.replace(machine, names=names, folder=None if folder is None else str(folder)))
+            folder, allow = alike.pop("folder", None), alike.pop("allow", ())
+            disk = None if folder is None else str(folder)
+            alike["entry"] = str(structs.replace(machine, names=names, folder=disk, allow=allow))
         for name, _ in _names_of(described):
             own = {} if machine is None else dict.fromkeys(topics_of(name), UNBOUNDED)
             parts[name] = ParticipantSetup(

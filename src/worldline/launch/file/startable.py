@@ -86,6 +86,8 @@ def load_program(entry: str, directory: Path, stated: Plain | None = None, *, gu
             advice = "an entry is a function of a participant, or a Program"
             raise UsageError(f"{entry} is {shown(found)}", advice=advice)
         found = Program(found)
+    if found.is_machine:
+        raise UsageError(f"{entry} is a machine", advice='in a file, write script = "server.py" or module = "server"')
     declaration = agreed(stated or {}, found.said(), who=entry)
     return Program(found.run, guest=guest, **declaration.as_plain())
 

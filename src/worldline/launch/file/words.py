@@ -34,7 +34,7 @@ from worldline.model.links import Buffer, as_buffer
 from worldline.model.message import check_name
 from worldline.model.reading import as_time_difference, parse_time
 from worldline.model.time import MS, SECOND
-from worldline.programs.entries import MachineEntry
+from worldline.programs.entries import MachineEntry, checked_escapes
 
 # --- Readers of single values ---
 
@@ -350,6 +350,10 @@ def _lcm_targets(place: TomlPlace) -> tuple[str, ...]:
     return (place.text(),)
 
 
+def _escapes(place: TomlPlace) -> tuple[str, ...]:
+    return checked_escapes(_all(place.items("escapes", '["processes"]'), TomlPlace.text))
+
+
 def _policy(place: TomlPlace) -> LossPolicy:
     return check_policy(place.text())
 
@@ -436,6 +440,7 @@ PARTICIPANT = TomlTable(
         "durable": _topics,
         "directory": _directory,
         "folder": _directory,
+        "allow": _escapes,
         "environment": _environment,
     },
     needs=(("name", "names"),),
