@@ -122,7 +122,8 @@ def waits_of(arbiter: Arbiter) -> tuple[WaitReason, ...]:
 
 def _computing(arbiter: Arbiter) -> tuple[WaitReason, ...]:
     """Say who is furthest behind of those who compute: where none is held by another, the run waits for it alone."""
-    computing = [member for member in arbiter.members.values() if member.state is State.COMPUTING and not member.is_done]
+    members = arbiter.members.values()
+    computing = [member for member in members if member.state is State.COMPUTING and not member.is_done]
     if not computing:
         return ()
     last = min(computing, key=lambda member: (member.now, member.name))
