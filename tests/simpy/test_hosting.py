@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from worldline.cli import main
 from worldline.errors import ConfigurationError, ModelError, UsageError
 from worldline.history import Observer
 from worldline.simpy import Environment, Resource
@@ -117,6 +118,18 @@ def test_scripts_have_a_command_line_an_end_and_a_unit(write: Write, capsys: pyt
     outcome = outcome_of(write(SCRIPT), until="3ms", settings=("unit=1ms", 'args="a b" c'))
     assert capsys.readouterr().out == "3.000 a b c\n"
     assert outcome.now == 3_000_000
+
+
+def test_a_script_without_an_environment_is_refused(write: Write) -> None:
+    with pytest.raises(ConfigurationError, match=r"has made no simpy\.Environment"):
+        outcome_of(write("import simpy\n"))
+
+
+def test_the_command_passes_on_what_stands_after_two_dashes(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match="^0$"):
+        patch.setattr("sys.argv", ["worldline", "simpy", write(SCRIPT), "--until", "3", "--", "a b", "--flag"])
+        main()
+    assert capsys.readouterr().out.splitlines()[0] == "3.000 a b --flag"
 
 
 def test_an_observer_changes_nothing_and_hears_of_every_process(write: Write) -> None:

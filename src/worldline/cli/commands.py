@@ -269,7 +269,7 @@ NAMES = [name for group in ABOUT.values() for name in group]
 
 EXAMPLES = {
     "run": ("federation.toml", "model.py --seed 7 --executor 'processes(4)' --record run.mcap"),
-    "simpy": ("bank.py", "bank.py --seed 7 --until 100 --record bank.mcap"),
+    "simpy": ("bank.py --seed 7 --until 100 --record bank.mcap", "bank.py -- --customers 20"),
     "sweep": ("shop.py --set clerks=1,2 --seeds 100 --measure wait.mean", "shop.sweep"),
     "nodes": ("raft --seed 5 --until 1s --faults crash=1 --diagram raft.svg", "--file mutex.py --seeds 1000"),
     "spacetime": ("relay --diagram relay.svg", "flock --until 20"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from worldline.cli.console import output_free_for
 from worldline.cli.options import RecordingOptions, takes
@@ -15,11 +18,11 @@ from worldline.targets.ready import PYTHON
 
 @takes(
     """
-    script: SCRIPT  A Python file that imports simpy; its arguments, if it has any, are given with --set args="...".
+    script: SCRIPT  A Python file that imports simpy.
+    arguments: ARGUMENTS  The script's own arguments, after --.
     --seed
     --until TIME  End of each run: a number in the script's own units, or a time such as 20s.
-    settings: --set NAME=VALUE  unit=1ms says how long a unit of the script's time is (default: 1s), args="a b" what
-        its command line is.
+    settings: --set NAME=VALUE  unit=1ms says how long a unit of the script's time is (default: 1s).
     --record FILE.mcap  Where to record (default: nowhere).
     --no-record
     --force
@@ -28,10 +31,16 @@ from worldline.targets.ready import PYTHON
     --traceback  Print the full traceback if the script fails.
     """
 )
-def simpy(script: Path, options: RunOptions, recording: RecordingOptions, shown: ReportOptions) -> None:
+def simpy(
+    script: Path,
+    options: RunOptions,
+    recording: RecordingOptions,
+    shown: ReportOptions,
+    arguments: tuple[str, ...] = (),
+) -> None:
     """Run a SimPy script unchanged: `import simpy` means Worldline's, which is several times as fast.
 
-    `worldline run`, `verify` and `diff` take such scripts as well.
+    `worldline run`, `verify` and `diff` take such scripts as well; there, --set args="..." is its command line.
     """
     from worldline.targets.simpy import from_script, is_script
 
@@ -39,6 +48,8 @@ def simpy(script: Path, options: RunOptions, recording: RecordingOptions, shown:
         raise UsageError(f"{script} isn't a Python script", advice="its name ends in .py")
     if script.is_file() and not is_script(script):
         raise UsageError(f"{script} defines a model, and isn't a script", advice=f"worldline run {script}")
+    if arguments:
+        options = replace(options, settings=(*options.settings, f"args={shlex.join(arguments)}"))
     shelf = recording.shelf()
     if shown.as_json and shelf is not None and shelf.is_standard_output:
         raise UsageError("--json and the recording both go to standard output", advice="record in a file")

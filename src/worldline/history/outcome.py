@@ -21,7 +21,7 @@ THE_RUN = "the run"
 """Who waits as long as none can go on: the run hasn't begun, because a participant isn't there."""
 
 ALL_OTHERS = "all others"
-"""Who waits while one member computes, where only one can at a time."""
+"""Who waits while one member computes: only one can at a time, or no other is in the way of any."""
 
 
 class WaitReason(Struct, frozen=True):

@@ -26,12 +26,9 @@ from worldline.model.errors import UsageError
 from worldline.model.faults import ParticipantFault
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
-from worldline.programs.reals import REAL, here
+from worldline.programs.reals import EPOCH_NS, REAL, here
 from worldline.programs.stack import Directory, Stack
 from worldline.programs.workspace import LineLog, occupy
-
-EPOCH_S = 1_767_225_600
-"""What a computer's clock shows at the start of a run: 2026-01-01 in UTC."""
 
 _US, _MS = 1_000, 1_000_000
 _NEVER = FOREVER
@@ -173,7 +170,7 @@ class Computer:
     def time_ns(self) -> int:
         """Return what the computer's own clock shows."""
         self.monotonic_ns()
-        return EPOCH_S * 1_000_000_000 + self.participant.clock.now
+        return EPOCH_NS + self.participant.clock.now
 
     def sleep(self, seconds: float) -> None:
         deadline = self.stack.now + max(round(seconds * 1e9), 0)
@@ -208,7 +205,7 @@ class Computer:
             if self.threads and self._run_threads():
                 continue
             if self.signals.pending:
-                self._deliver_signal()
+                self.deliver_signal()
                 continue
             if deadline is not None and self.stack.now >= deadline:
                 return None
@@ -236,7 +233,7 @@ class Computer:
         if self.over is not None:
             self.end_again()
         self._spinning.time_has_passed()
-        limit = _NEVER if deadline is None else deadline
+        limit = min(_NEVER if deadline is None else deadline, self.signals.alarm_at)
         for thread in self.threads:
             if thread.deadline is not None and thread.deadline < limit:
                 limit = thread.deadline
@@ -253,6 +250,7 @@ class Computer:
         for message in messages:
             stack.hear(message.topic[:3], message.sender, message.payload)
         stack.pass_time()
+        self.signals.ring(stack.now)
         for over_at, fault in faults:
             self._suffer(fault, over_at)
 
@@ -287,7 +285,8 @@ class Computer:
         else:
             self._kill(ProgramKilled(signal.SIGKILL, over_at))
 
-    def _deliver_signal(self) -> None:
+    def deliver_signal(self) -> None:
+        """Let the program have the first signal that has come."""
         try:
             self.signals.deliver()
         except ProgramKilled as killed:
@@ -396,8 +395,24 @@ class Signals:
     def __init__(self) -> None:
         self.handlers: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGPIPE: signal.SIG_IGN}
         self.pending: list[int] = []
+        self.delivered = 0
+        self.alarm_at = _NEVER
+        self._alarm_every = 0
         self.wake: Callable[[int], None] | None = None  # What writes to the descriptor that asyncio has named.
         self.descriptor = -1
+
+    def alarm(self, now: int) -> tuple[int, int]:
+        """Return in how much time the alarm rings, and then again how often; 0: never."""
+        return (0 if self.alarm_at >= _NEVER else self.alarm_at - now), self._alarm_every
+
+    def set_alarm(self, now: int, after: int, every: int) -> None:
+        self.alarm_at, self._alarm_every = (now + after if after else _NEVER), every
+
+    def ring(self, now: int) -> None:
+        """Have the alarm's signal come if it is time."""
+        if now >= self.alarm_at:
+            self.pending.append(signal.SIGALRM)
+            self.set_alarm(now, self._alarm_every, self._alarm_every)
 
     def deliver(self) -> None:
         """Do what the program has said, or what is done if it hasn't said anything."""
@@ -409,6 +424,7 @@ class Signals:
             if number in (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT):
                 return
             raise ProgramKilled(number)
+        self.delivered += 1
         if self.wake is not None:
             self.wake(number)
         handler(number, None)

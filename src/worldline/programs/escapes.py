@@ -35,12 +35,16 @@ _REASONS = {
 _WRITES = 'give its participant a folder, which is its disk: what it writes there stays its own; or allow = ["files"]'
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_HARMLESS = ("/dev/null", "/dev/tty", "/dev/urandom")
+_HARMLESS = ("/dev/null", "/dev/tty")
+_RANDOM = ("/dev/random", "/dev/urandom")
 
 
 def _open(path: Any, _mode: Any, flags: int) -> None:
+    if path in _RANDOM:
+        here.computer.refuse(f"it opens {path}, whose bytes are others in every run", "use os.urandom or secrets")
     if isinstance(path, str | bytes) and flags & _WRITING:
         _change(path)
+        here.computer.workspace.note_write(path, here.computer.stack.now)
 
 
 def _change(path: Any, *_: Any) -> None:
@@ -57,6 +61,11 @@ def _change_existing(path: Any, *_: Any) -> None:
     """Refuse to change a file that is there; where none is, Python says so itself."""
     if isinstance(path, str | bytes | os.PathLike) and os.path.lexists(path):
         _change(path)
+
+
+def _rename(one: Any, other: Any, *_: Any) -> None:
+    _change_both(one, other)
+    here.computer.workspace.note_rename(one, other)
 
 
 def _change_both(one: Any, other: Any, *_: Any) -> None:
@@ -76,7 +85,8 @@ _EVENTS: dict[str, Callable[..., None]] = {
     "open": _open,
     "os.mkdir": _change,
     **dict.fromkeys(("os.remove", "os.rmdir", "os.truncate", "os.chmod", "os.utime"), _change_existing),
-    **dict.fromkeys(("os.rename", "os.link", "os.symlink"), _change_both),
+    "os.rename": _rename,
+    **dict.fromkeys(("os.link", "os.symlink"), _change_both),
     **dict.fromkeys(
         ("subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system"),
         _refused("processes"),

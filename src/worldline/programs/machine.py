@@ -131,6 +131,7 @@ def _live(computer: Computer, software: Software) -> None:
             computer.finish_output()
             computer.leave()
             occupy(None)
+            computer.workspace.discard()
 
 
 def _disk_of(participant: Participant, folder: Path) -> Path:

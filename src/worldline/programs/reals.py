@@ -6,6 +6,7 @@ Our own code runs in the program's thread, so it uses these where it means the r
 from __future__ import annotations
 
 import os
+import platform
 import random
 import select
 import selectors
@@ -19,7 +20,11 @@ REAL: dict[str, Any] = {
     f"{module.__name__}.{name}": getattr(module, name)
     for module, names in (
         (time, ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep")),
-        (os, ("urandom", "getpid", "close", "getcwd", "chdir")),
+        (
+            os,
+            ("urandom", "getpid", "close", "getcwd", "chdir", "uname", "stat", "lstat", "fstat", "listdir", "scandir"),
+        ),
+        (platform, ("uname",)),
         (select, ("select", "poll")),
         (selectors, ("DefaultSelector",)),
         (socket, ("socket", "socketpair", "getaddrinfo", "gethostname")),
@@ -30,6 +35,9 @@ REAL: dict[str, Any] = {
     for name in names
 }
 
+EPOCH_NS = 1_767_225_600 * 1_000_000_000
+"""What a computer's clock shows at the start of a run: 2026-01-01 in UTC."""
+
 
 class Here(threading.local):
     """Which computer's program runs in a thread, and which of the program's threads it is; None: its main one."""
@@ -39,3 +47,12 @@ class Here(threading.local):
 
 
 here = Here()
+
+
+def real_path(path: str) -> str:
+    """Return where a path really leads; that looks at files, which programs are kept from."""
+    computer, here.computer = here.computer, None
+    try:
+        return os.path.realpath(path)
+    finally:
+        here.computer = computer

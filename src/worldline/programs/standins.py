@@ -23,8 +23,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple
 
-from worldline.programs import selecting, sockets
-from worldline.programs.computer import EPOCH_S
+from worldline.programs import selecting, sockets, surroundings
 from worldline.programs.reals import REAL, here
 
 # --- Time ---
@@ -234,6 +233,8 @@ def _kill(pid: int, number: int, /) -> None:
         raise ProcessLookupError(3, "No such process")
     elif number:
         computer.signals.pending.append(int(number))
+        if here.thread is None:
+            computer.deliver_signal()
 
 
 def _raise_signal(number: int, /) -> None:
@@ -242,7 +243,7 @@ def _raise_signal(number: int, /) -> None:
         _real_raise_signal(number)
     else:
         computer.signals.pending.append(int(number))
-        computer.signals.deliver()
+        computer.deliver_signal()
 
 
 _real_raise_signal = signal.raise_signal
@@ -338,7 +339,7 @@ def install() -> None:
     import asyncio  # Loaded before: what it has by name is replaced, too.
     import ssl
 
-    for module, names in _stand_ins().items():
+    for module, names in (*_stand_ins().items(), *surroundings.stand_ins().items()):
         for name, stand_in in names.items():
             swaps.state(module, name, stand_in)
     _RealRandom.seed = _seed
@@ -421,4 +422,4 @@ def _close(fd: int, /) -> None:
         REAL["os.close"](fd)
 
 
-__all__ = ["EPOCH_S", "install", "swaps"]
+__all__ = ["install", "swaps"]

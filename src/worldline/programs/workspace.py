@@ -7,18 +7,22 @@ while it is loaded is drawn by its name, so that it doesn't matter whose program
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import io
 import os
+import shutil
 import sys
 import sysconfig
+import tempfile
 import types
 from collections.abc import Callable
 from importlib import _bootstrap
 from pathlib import Path
 from typing import Any
 
-from worldline.programs.reals import REAL, here
+from worldline.programs.reals import EPOCH_NS, REAL, here, real_path
+from worldline.programs.surroundings import FileAges, ProgramInput
 
 _libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
@@ -48,6 +52,8 @@ class Workspace:
         self._arguments = arguments
         self._path = path
         self._others: dict[str, types.ModuleType] = {}
+        self.ages = FileAges(EPOCH_NS)
+        self._temporary: str | None = None
 
     def is_own(self, file: str | None) -> bool:
         """Whether a module's file is the program's own."""
@@ -60,8 +66,35 @@ class Workspace:
 
     def may_write(self, file: str) -> bool:
         """Whether the program may change a file: one on its own disk."""
-        whole = os.path.realpath(os.path.join(self.place, file))  # noqa: PTH118 - a path object takes ten times as long
-        return self.disk is not None and whole.startswith(str(self.disk) + os.sep)
+        whole, folders = self._whole(file), (self.disk, self._temporary)
+        return any(folder is not None and f"{whole}{os.sep}".startswith(f"{folder}{os.sep}") for folder in folders)
+
+    def _whole(self, file: Any) -> str:
+        path = os.path.join(self.place, os.fsdecode(file))  # noqa: PTH118 - a path object takes ten times as long
+        return real_path(path)
+
+    def temporary_folder(self) -> str:
+        """Return the folder for the program's temporary files, which is gone with the program."""
+        if self._temporary is None:
+            computer, here.computer = here.computer, None  # It is a real folder.
+            try:
+                self._temporary = os.path.realpath(tempfile.mkdtemp(prefix="worldline-temporary-"))
+                atexit.register(shutil.rmtree, self._temporary, ignore_errors=True)  # If it isn't removed before.
+            finally:
+                here.computer = computer
+        return self._temporary
+
+    def discard(self) -> None:
+        """Remove what is the program's alone."""
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def note_write(self, file: Any, now: int) -> None:
+        """Note that the program opens a file to write, so that it is no older than that."""
+        self.ages.note_write(self._whole(file), EPOCH_NS + now)
+
+    def note_rename(self, file: Any, to: Any) -> None:
+        self.ages.note_rename(self._whole(file), self._whole(to))
 
     def claim(self, name: str) -> None:
         """Take a module for the program's own that is about to be loaded."""
@@ -229,6 +262,8 @@ def show_output() -> None:
     for name in ("stdout", "stderr"):
         if not isinstance(getattr(sys, name), ProgramOutput):
             setattr(sys, name, ProgramOutput(getattr(sys, name)))
+    if not isinstance(sys.stdin, ProgramInput):
+        sys.stdin = ProgramInput(sys.stdin)
 
 
 def hide_output() -> None:
@@ -240,6 +275,8 @@ def hide_output() -> None:
     for name in ("stdout", "stderr"):
         if isinstance(shown := getattr(sys, name), ProgramOutput):
             setattr(sys, name, shown.real)
+    if isinstance(sys.stdin, ProgramInput):
+        sys.stdin = sys.stdin.real
 
 
 # --- A stand-in for uvloop, which has sockets of its own ---

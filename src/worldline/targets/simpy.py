@@ -75,7 +75,13 @@ class ReadySimpy(Ready):
             raise
         except BaseException as error:  # It is the user's code, and can raise anything.
             raise host.blame(error) from error
-        return host.conclude()
+        outcome = host.conclude()
+        if not outcome.members:
+            raise ConfigurationError(
+                f"{self.name} has made no simpy.Environment, so there is nothing to run",
+                advice="make one in this process: those of processes that it starts aren't seen",
+            )
+        return outcome
 
     def extent(self, outcome: Outcome) -> str:
         return f"{outcome.now / self._unit:,g} units of time"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from worldline.history.outcome import THE_RUN, WaitReason
+from worldline.history.outcome import ALL_OTHERS, THE_RUN, WaitReason
 from worldline.lock.bounds import Clock, fixpoint
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING, STARTED, WAITING, Phase, State
@@ -116,7 +116,18 @@ def waits_of(arbiter: Arbiter) -> tuple[WaitReason, ...]:
         absent = (*arbiter.missing(), *vacant(arbiter.plan))
         return tuple(WaitReason(THE_RUN, name, f"it begins when {name} has joined") for name in absent)
     held = sorted(explain(arbiter), key=lambda why: (why.holder is None, why.bound))
-    return tuple(WaitReason(why.participant, why.holder, str(why)) for why in held)
+    waits = tuple(WaitReason(why.participant, why.holder, str(why)) for why in held)
+    return waits if held and held[0].holder is not None else (*_computing(arbiter), *waits)
+
+
+def _computing(arbiter: Arbiter) -> tuple[WaitReason, ...]:
+    """Say who is furthest behind of those who compute: where none is held by another, the run waits for it alone."""
+    members = arbiter.members.values()
+    computing = [member for member in members if member.state is State.COMPUTING and not member.is_done]
+    if not computing:
+        return ()
+    last = min(computing, key=lambda member: (member.now, member.name))
+    return (WaitReason(ALL_OTHERS, last.name, f"{last.name} is computing at {format_time(last.now)}"),)
 
 
 def vacant(plan: Plan) -> tuple[str, ...]:

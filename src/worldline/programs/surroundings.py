@@ -1,0 +1,249 @@
+"""What a program finds around it besides time and network: a host, a processor, files, alarms.
+
+All of that would differ from run to run or from machine to machine: a program that has as many threads as there are
+cores, that lists a folder, or that sends how old a file is. So a computer has one core that is never busy, its folders
+are sorted, its files are as old as the run unless the program has written to them, and alarms ring in simulated time.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import platform
+import resource
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+from worldline.programs.reals import REAL, here, real_path
+
+
+def _for_programs(real: Callable[..., Any], simulates: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a function do something else where a program calls it: what the other does with its computer."""
+
+    @wraps(real)
+    def call(*given: Any, **named: Any) -> Any:
+        computer = here.computer
+        return real(*given, **named) if computer is None else simulates(computer, *given, **named)
+
+    return call
+
+
+def _constant(value: Any) -> Callable[..., Any]:
+    return lambda *_: value
+
+
+# --- The processor ---
+
+_OF_PROCESSOR = (time.CLOCK_PROCESS_CPUTIME_ID, time.CLOCK_THREAD_CPUTIME_ID)
+
+
+def _clock_gettime_ns(computer: Any, clock: int) -> int:
+    if clock in _OF_PROCESSOR:
+        return 0  # Computing takes no time.
+    return int(computer.time_ns() if clock == time.CLOCK_REALTIME else computer.monotonic_ns())
+
+
+def _times(computer: Any) -> Any:
+    return os.times_result((0.0, 0.0, 0.0, 0.0, computer.monotonic_ns() / 1e9))
+
+
+# --- The host ---
+
+
+def _uname(computer: Any) -> Any:
+    real = REAL["os.uname"]()
+    return os.uname_result((real.sysname, computer.name, real.release, real.version, real.machine))
+
+
+def _platform_uname(computer: Any) -> Any:
+    real = REAL["platform.uname"]()
+    made = platform.uname_result(real.system, computer.name, real.release, real.version, real.machine)
+    made.__dict__["processor"] = ""  # Otherwise a process is started to ask for it.
+    return made
+
+
+def _getrandom(computer: Any, size: int, *_: int) -> bytes:
+    return bytes(computer.draws.entropy().randbytes(size))
+
+
+# --- Files ---
+
+
+def _stat(name: str) -> Callable[..., Any]:
+    def stat(computer: Any, file: Any, *given: Any, **named: Any) -> Any:
+        return computer.workspace.ages.shown(file, REAL[f"os.{name}"](file, *given, **named))
+
+    return stat
+
+
+class FileAges:
+    """How old files are for a program: as old as the run, but for those that it has opened to write since."""
+
+    def __init__(self, start_ns: int) -> None:
+        self._start_ns = start_ns
+        self._written: dict[str, int] = {}
+
+    def note_write(self, file: str, time_ns: int) -> None:
+        self._written[file] = time_ns
+
+    def note_rename(self, file: str, to: str) -> None:
+        if file in self._written:
+            self._written[to] = self._written.pop(file)
+
+    def shown(self, file: Any, real: os.stat_result) -> os.stat_result:
+        """Return what is known of a file, a path or a descriptor, with the times that the program is to see."""
+        nanoseconds = self._written.get(_path_of(file), self._start_ns) if self._written else self._start_ns
+        whole = nanoseconds // 1_000_000_000
+        times = {f"st_{kind}time": nanoseconds / 1e9 for kind in "amc"}
+        times |= {f"st_{kind}time_ns": nanoseconds for kind in "amc"}
+        rest = {name: getattr(real, name) for name in ("st_blksize", "st_blocks", "st_rdev") if hasattr(real, name)}
+        return os.stat_result((*real[:7], whole, whole, whole), {**rest, **times})
+
+
+def _path_of(file: Any) -> str:
+    return real_path(f"/proc/self/fd/{file}" if isinstance(file, int) else os.fsdecode(file))
+
+
+def _listdir(_: Any, path: Any = ".") -> list[Any]:
+    return sorted(REAL["os.listdir"](path))
+
+
+class _Entries:
+    """What `os.scandir` returns, in the order of the names."""
+
+    def __init__(self, path: Any) -> None:
+        with REAL["os.scandir"](path) as found:
+            self._entries = iter(sorted(found, key=lambda entry: entry.name))
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._entries
+
+    def __next__(self) -> Any:
+        return next(self._entries)
+
+    def __enter__(self) -> _Entries:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._entries = iter(())
+
+
+def _candidate_names(computer: Any) -> Iterator[str]:
+    """Return names for temporary files."""
+    return iter(lambda: f"{computer.draws.entropy().getrandbits(40):010x}", "")
+
+
+# --- Alarms ---
+
+
+def _setitimer(computer: Any, which: int, seconds: float, interval: float = 0.0) -> tuple[float, float]:
+    if which != signal.ITIMER_REAL:
+        return 0.0, 0.0  # It counts processor time, which doesn't pass.
+    if seconds < 0 or interval < 0:
+        raise signal.ItimerError(22, "Invalid argument")
+    before = _getitimer(computer, which)
+    computer.signals.set_alarm(computer.stack.now, round(seconds * 1e9), round(interval * 1e9))
+    return before
+
+
+def _getitimer(computer: Any, which: int) -> tuple[float, float]:
+    if which != signal.ITIMER_REAL:
+        return 0.0, 0.0
+    left, every = computer.signals.alarm(computer.stack.now)
+    return left / 1e9, every / 1e9
+
+
+def _alarm(computer: Any, seconds: int) -> int:
+    left, _ = _setitimer(computer, signal.ITIMER_REAL, seconds)
+    return math.ceil(left)
+
+
+def _pause(computer: Any) -> None:
+    before = computer.signals.delivered
+    computer.wait(lambda: None if computer.signals.delivered == before else True)
+
+
+def _refused_wait(computer: Any, *_: Any) -> None:
+    computer.refuse("it waits for a signal without a handler, which isn't simulated", "use a handler and signal.pause")
+
+
+# --- Input ---
+
+
+class ProgramInput(io.TextIOBase):
+    """Standard input: that of a program is at its end."""
+
+    def __init__(self, real: Any) -> None:
+        self.real = real
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1, /) -> str:
+        return str(self.real.read(size)) if here.computer is None else ""
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        return str(self.real.readline(size)) if here.computer is None else ""
+
+    def isatty(self) -> bool:
+        return here.computer is None and bool(self.real.isatty())
+
+    def close(self) -> None:
+        """Leave it open: it isn't the program's to close."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+
+def stand_ins() -> dict[Any, dict[str, Any]]:
+    """Return what stands in for which names of which modules."""
+    simulated: dict[Any, dict[str, Callable[..., Any]]] = {
+        time: {
+            **dict.fromkeys(("process_time", "thread_time"), _constant(0.0)),
+            **dict.fromkeys(("process_time_ns", "thread_time_ns"), _constant(0)),
+            "clock_gettime": lambda computer, clock: _clock_gettime_ns(computer, clock) / 1e9,
+            "clock_gettime_ns": _clock_gettime_ns,
+        },
+        resource: {"getrusage": _constant(resource.struct_rusage((0.0, 0.0, *(0,) * 14)))},
+        platform: {"node": lambda computer: computer.name, "uname": _platform_uname},
+        os: {
+            "times": _times,
+            "getloadavg": _constant((0.0, 0.0, 0.0)),
+            "cpu_count": _constant(1),
+            "process_cpu_count": _constant(1),
+            "sched_getaffinity": _constant({0}),
+            "getppid": _constant(1),
+            "uname": _uname,
+            "getrandom": _getrandom,
+            **{name: _stat(name) for name in ("stat", "lstat", "fstat")},
+            "listdir": _listdir,
+            "scandir": lambda _, path=".": _Entries(path),
+        },
+        tempfile: {
+            "gettempdir": lambda computer: computer.workspace.temporary_folder(),
+            "_get_candidate_names": _candidate_names,
+        },
+        signal: {
+            "alarm": _alarm,
+            "setitimer": _setitimer,
+            "getitimer": _getitimer,
+            "pause": _pause,
+            **dict.fromkeys(("sigwait", "sigwaitinfo", "sigtimedwait"), _refused_wait),
+        },
+    }
+    return {
+        module: {
+            name: _for_programs(getattr(module, name), simulates)
+            for name, simulates in names.items()
+            if hasattr(module, name)  # Some came with later versions of Python.
+        }
+        for module, names in simulated.items()
+    }
