@@ -29,6 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 HOSTILE = "<img src=x onerror=window.hacked=1>"
+DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 CELL = Path(__file__).parents[2] / "examples" / "robot_cell" / "robot_cell.toml"
 
 
@@ -95,7 +96,7 @@ def test_a_recording_is_scrubbed_and_read(tmp_path: Path, opened: Callable[[str]
         slider.fill("5000")
         assert abs(page.evaluate("worldline.look.now / worldline.runs[0].end") - 0.5) < 0.01
         page.evaluate("worldline.setWindow(0, 6e6)")
-        page.wait_for_timeout(100)
+        page.evaluate(DRAWN)
         spot = page.evaluate("worldline.spotOf(0, 3)")
         page.mouse.click(*spot)
         until(page, "document.getElementById('payload')")
@@ -122,6 +123,37 @@ def test_two_recordings_show_their_first_difference(tmp_path: Path, opened: Call
         until(page, "worldline.look.now === 21e6")
         assert page.inner_text("#alarm") == "first cause: ann"
         assert page.locator("#view-diagram canvas").count() == 2
+
+
+def test_a_failure_is_stepped_through(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    show = recorded_show(recorded(tmp_path / "a.mcap"))
+    assert show.reading is not None
+    show.reading.join()
+    show.status |= {"failure": f"bob at 6ms: property failed: {HOSTILE}", "failedAt": 6_000_000, "failedBy": "bob"}
+    steps = [("ann", 1_000_000, "sent  pose", False), ("bob", 1_400_000, HOSTILE, True), ("bob", 1_400_000, "x", False)]
+    story = {
+        "circumstances": ["all is usual, but", f"  {HOSTILE}"],
+        "left_out": 0,
+        "steps": [{"who": who, "at": at, "text": text, "matters": matters} for who, at, text, matters in steps],
+    }
+    current = "[...document.querySelectorAll('#story ol button')].findIndex(each => each.hasAttribute('aria-current'))"
+    with PageServer([show], extras={"story": story}) as server:
+        page = opened(server.url)
+        until(page, "document.querySelectorAll('#story ol li').length === 4")  # The failure is the last step.
+        assert page.inner_text("#story .failure").endswith(f"property failed: {HOSTILE}")
+        seen = []
+        for _ in range(5):
+            page.keyboard.press("ArrowRight")
+            page.evaluate(DRAWN)
+            seen.append((page.evaluate("worldline.look.now"), page.evaluate(current)))
+        assert seen == [(1e6, 0), (1.4e6, 1), (1.4e6, 2), (6e6, 3), (6e6, 3)]
+        page.keyboard.press("ArrowLeft")
+        until(page, f"{current} === 2")
+        page.locator("#time").fill("0")
+        until(page, f"{current} === -1")
+        page.click("#story .matters")
+        until(page, f"{current} === 1")
+        assert page.evaluate("window.hacked") is None
 
 
 def test_a_file_needs_no_server(tmp_path: Path, opened: Callable[[str], Any]) -> None:

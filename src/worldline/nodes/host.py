@@ -27,6 +27,7 @@ from worldline.kernel.packing import size_of
 from worldline.model.blame import located, models, said_of
 from worldline.model.errors import ConfigurationError, ModelError, ObserverFailure, WorldlineError, shown
 from worldline.model.latency import Latency, Uniform
+from worldline.model.lifecycle import DOWN_LINE, FAULT_LINE, UP_LINE
 from worldline.model.links import Link
 from worldline.model.path import Path
 from worldline.model.reading import as_time
@@ -548,7 +549,13 @@ def tell_text(host: NodeHost, kind: Kind, text: object, what: str = "") -> None:
     record = NodeRecord(at=host.now, kind=kind, node=None if is_outside else host.id, text=str(text), what=what)
     topic = LOG if kind == "logged" else META
     who = OUTSIDE if is_outside else host.name
-    host._wl_observer.noted(who, topic, record.at, encoded({"text": record.text}), record)
+    told = {"text": record.text}
+    if record.is_fault:
+        told["kind"] = _FAULTS.get(record.what, FAULT_LINE)
+    host._wl_observer.noted(who, topic, record.at, encoded(told), record)
+
+
+_FAULTS = {"Crash": DOWN_LINE, "Recover": UP_LINE}
 
 
 # The ends of links: how long what goes in here is under way, and whether it is carried at all.

@@ -18,7 +18,7 @@ from msgspec import json
 from worldline.pictures.svg import escaped
 from worldline.watch.show import Show, with_payload
 
-_SCRIPTS = ("core", "diagram", "network", "signals", "overview", "space", "world", "app")
+_SCRIPTS = ("core", "diagram", "network", "signals", "overview", "space", "world", "story", "app")
 """The parts of the script, in the order in which they are read: one module, in files that have a subject each."""
 
 _FOLDER = Path(__file__).parent / "files"

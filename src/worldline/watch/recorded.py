@@ -61,7 +61,7 @@ def recorded_show(recording: Recording) -> Show:
             show.tape.add(batch)
         status: dict[str, Any] = {"phase": "over", "digest": None if outcome is None else outcome.digest}
         if outcome is not None and outcome.status != "complete":
-            status["failure"] = story(outcome)
+            status |= {"failure": story(outcome), "failedAt": outcome.at, "failedBy": outcome.participant or None}
         elif outcome is None:
             status["failure"] = shortcoming(recording)
         show.status = status

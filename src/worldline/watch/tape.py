@@ -20,7 +20,7 @@ from typing import Any
 
 from msgspec import json
 
-from worldline.history.diff.account import NOTES, Sending
+from worldline.history.diff.account import NOTES, Sending, kind_of_note
 from worldline.history.diff.values import payload_text
 from worldline.model.text import printable
 
@@ -56,7 +56,7 @@ class Tape:
         self._rows_max, self._notes_max = rows_max, notes_max
         self._names = {"members": NumberedNames(), "topics": NumberedNames(), "reasons": NumberedNames()}
         self._columns = {name: array(code) for name, code in COLUMNS.items()}
-        self._notes: list[tuple[int, int, int, int, str]] = []
+        self._notes: list[tuple[int, int, int, int, str, str]] = []
         self._stays: dict[int, list[int | None]] = {}
         self._cut_rows = self._cut_notes = 0  # How many were cut off.
         self._lost: Counter[str] = Counter()
@@ -85,7 +85,8 @@ class Tape:
         for sent, sender, topic, payload, fates, number in sendings:
             who, what = member(sender), topic_of(topic)
             if not fates and topic in NOTES:
-                self._notes.append((sent, who, what, number, note_text(payload or b"")))
+                note = payload or b""
+                self._notes.append((sent, who, what, number, note_text(note), kind_of_note(topic, note)))
                 continue
             for arrival, receiver, _, lost in fates or ((sent, None, 0, None),):
                 add_sent(sent)

@@ -2,7 +2,7 @@
 
 const SPEEDS = [0.01, 0.1, 0.25, 0.5, 1, 2, 5, 10, 100];
 const views = [], opening = {};  // What a view asks for when it is chosen.
-let chosen = null, signals = null, playedAt = 0;
+let chosen = null, signals = null, story = null, playedAt = 0;
 
 function addView(name, title, build, isThere = () => true) {
   const place = make("section", {class: "view", role: "tabpanel", id: `view-${name}`});
@@ -33,18 +33,9 @@ function build() {
   addView("waits", "Waits", place => new Waits(place), () => runs[0].facts.live);
   let space = null;
   addView("space", "Space", place => space = new Space(place), () => space.isThere);
-  if (given.story) addStory();
+  if (given.story) story = new Story(byId("story"), given.story);
   opening.signals = () => signals.open(); opening.world = () => world.open();
   choose(runs[0].facts.room === "world" ? "world" : "diagram");
-}
-
-// A story: what happened, in lines with times, that one steps through.
-function addStory() {
-  addView("story", "Story", place => {
-    const list = make("ol", {class: "why"}, ...given.story.map(({text, at}) => make("li", {}, at === null ? text : make("button", {type: "button", onclick: () => { choose("diagram"); setNow(at); }}, text))));
-    place.append(list);
-    return list;
-  });
 }
 
 // --- The head and the foot ---
@@ -101,6 +92,7 @@ function play(direction) {
 // Go to the next thing of the kind that is chosen, or the one before.
 function seek(direction) {
   const kind = byId("seek").value;
+  if (kind === "step") { story.go(look.step + direction); return; }
   let best = null;
   const consider = time => { if (direction > 0 ? time > look.now && (best === null || time < best) : time < look.now && (best === null || time > best)) best = time; };
   for (const run of runs) {

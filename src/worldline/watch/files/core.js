@@ -76,8 +76,8 @@ class Run {
       if (arrival[row] - sent[row] > this.longest) this.longest = arrival[row] - sent[row];
     }
     this.count += head.count;
-    for (const [at, who, topic, number, text] of head.notes) {
-      this.notes.push({at, who, topic: this.topics[topic], number, text, ...noteParts(text)});
+    for (const [at, who, topic, number, text, kind] of head.notes) {
+      this.notes.push({at, who, topic: this.topics[topic], number, text, kind, ...noteParts(text)});
       if (at > this.latest) this.latest = at;
     }
     if (head.count || head.notes.length || head.members.length) this.version++;
@@ -98,7 +98,7 @@ class Run {
   // The first row that was sent at a time or later.
   rowAt(time) { return lowest(this.count, row => this.columns.sent[row] >= time); }
   noteAt(time) { return lowest(this.notes.length, place => this.notes[place].at >= time); }
-  isFault(note) { return note.topic === "worldline/meta" && /crash|recover|hang|partition|drop|down|fail|kill|restart|boot|stop/i.test(note.text); }
+  isFault(note) { return note.kind !== ""; }
 }
 
 function lowest(count, holds) {
@@ -186,16 +186,33 @@ class Sheet {
     this.pen.font = `${0.85 * theme.size}px system-ui, sans-serif`;
   }
   line(a, b, c, d) { this.pen.beginPath(); this.pen.moveTo(a, b); this.pen.lineTo(c, d); this.pen.stroke(); }
-  // Write a text with a halo, so that it can be read on lines, and inside of the sheet.
+  // Where a text begins that is to be inside of the sheet.
+  begin(width, x, align) {
+    const left = align === "left" ? x : align === "right" ? x - width : x - width / 2;
+    return Math.max(2, Math.min(left, this.width - width - 2));
+  }
+  // Write a text at the first of some spots where it covers none of the boxes that are taken; say whether there is one.
+  label(text, spots, color, taken, align = "left") {
+    const width = this.pen.measureText(text).width, high = 0.8 * theme.size;
+    for (const [x, y] of spots) {
+      const left = this.begin(width, x, align), box = [left - 2, y - high, left + width + 2, y + 0.25 * theme.size];
+      if (taken.some(other => overlap(box, other))) continue;
+      taken.push(box);
+      this.write(text, x, y, color, align);
+      return true;
+    }
+    return false;
+  }
+  // Write a text with a halo, so that it can be read on lines.
   write(text, x, y, color = theme.ink, align = "left") {
-    const {pen} = this, width = pen.measureText(text).width;
-    let left = align === "left" ? x : align === "right" ? x - width : x - width / 2;
-    left = Math.max(2, Math.min(left, this.width - width - 2));
+    const {pen} = this, width = pen.measureText(text).width, left = this.begin(width, x, align);
     pen.strokeStyle = theme.paper; pen.lineWidth = 4; pen.lineJoin = "round"; pen.fillStyle = color;
     pen.strokeText(text, left, y); pen.fillText(text, left, y);
     return [left, left + width];
   }
 }
+
+const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
 // Draw an axis of time at the foot of a sheet, and the moment that is looked at.
 function drawAxis(sheet, left, right, bottom) {

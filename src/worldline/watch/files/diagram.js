@@ -1,6 +1,7 @@
 // The space-time diagram: a line for each member, an arrow for each message.
 
 const ARROWS_MAX = 4000;   // More can't be told apart; then every so many-th is drawn.
+const LABELS_MAX = 60;    // Messages whose topics are written.
 const CONE_MAX = 200000;   // Rows that are looked through for a cone.
 
 class Diagram {
@@ -55,8 +56,12 @@ class Diagram {
     }
     pen.save(); pen.beginPath(); pen.rect(left, 0, width - left, height); pen.clip();
     this.drawMessages(x, y, left);
-    this.drawNotes(x, y, left, gap);
+    const taken = [];
+    this.drawNotes(x, y, left, gap, taken);
+    this.labelMessages(x, y, left, taken);
     this.drawChain(x, y);
+    this.drawFailure(x, y, bottom);
+    this.drawStep(x, y);
     pen.restore();
     const every = Math.max(1, Math.ceil(1.1 * theme.size / gap));
     this.order.forEach((member, place) => {
@@ -77,7 +82,8 @@ class Diagram {
       if (arrival[row] < look.from) continue;
       const a = x(sent[row]), b = y(sender[row]), isLost = lost[row] >= 0, alone = receiver[row] < 0;
       const c = alone ? a : x(arrival[row]), d = alone ? b : y(receiver[row]);
-      pen.globalAlpha = cone ? (cone.has(row) ? 1 : 0.12) : stride > 1 ? 0.5 : 0.85;
+      const isLater = story !== null && sent[row] > look.now;  // In a story, what is to come is faint.
+      pen.globalAlpha = cone ? (cone.has(row) ? 1 : 0.12) : isLater ? 0.15 : stride > 1 ? 0.5 : 0.85;
       pen.strokeStyle = pen.fillStyle = isLost ? theme.alarm : colorOf(topic[row]);
       pen.lineWidth = cone?.has(row) ? 2 * bold : bold;
       if (alone) { pen.beginPath(); pen.arc(a, b, 2.5, 0, 7); pen.stroke(); }
@@ -96,7 +102,6 @@ class Diagram {
       }
     }
     this.count(start, stop, stride);
-    if (stride === 1 && stop - start <= 40) this.labelMessages(x, y, start, stop);
   }
 
   // Many arrows at once: as lines, all of a color in one stroke.
@@ -121,22 +126,23 @@ class Diagram {
     this.caption.textContent = `${run.facts.file || ""} ${shown}${(stop - start).toLocaleString("en")} messages`;
   }
 
-  labelMessages(x, y, start, stop) {
-    const {run, sheet} = this, {sent, arrival, sender, receiver, topic, lost} = run.columns, taken = [];
+  // Write topics on arrows, where they are few: away from lanes, from notes and from each other.
+  labelMessages(x, y, left, taken) {
+    const {run, sheet} = this, {sent, arrival, sender, receiver, topic, lost} = run.columns;
+    const start = run.rowAt(look.from - run.longest), stop = run.rowAt(look.to);
+    if (stop - start > LABELS_MAX) return;
+    taken.push(...this.order.map(member => [left, y(member) - 2, sheet.width, y(member) + 2]));
     for (let row = start; row < stop; row++) {
-      if (receiver[row] < 0) continue;
+      if (receiver[row] < 0 || arrival[row] < look.from) continue;
       const text = run.topics[topic[row]] + (lost[row] >= 0 ? ` ✕ ${run.reasons[lost[row]]}` : "");
-      const cx = (x(sent[row]) + x(arrival[row])) / 2, cy = (y(sender[row]) + y(receiver[row])) / 2;
-      const wide = sheet.pen.measureText(text).width / 2, high = 0.6 * theme.size, box = [cx - wide, cy - high, cx + wide, cy + high];
-      if (taken.some(other => overlap(box, other))) continue;
-      taken.push(box);
-      sheet.write(text, cx, cy + 0.3 * theme.size, lost[row] >= 0 ? theme.alarm : colorOf(topic[row]), "center");
+      const spots = [0.5, 0.38, 0.62, 0.26, 0.74].map(share => [x(sent[row] + (arrival[row] - sent[row]) * share), y(sender[row]) + (y(receiver[row]) - y(sender[row])) * share + 0.3 * theme.size]);
+      sheet.label(text, spots, lost[row] >= 0 ? theme.alarm : colorOf(topic[row]), taken, "center");
     }
   }
 
-  drawNotes(x, y, left, gap) {
+  drawNotes(x, y, left, gap, taken) {
     const {run, sheet} = this, {pen} = sheet, start = run.noteAt(look.from), stop = run.noteAt(look.to);
-    const stride = Math.max(1, Math.ceil((stop - start) / 3000)), taken = [];
+    const stride = Math.max(1, Math.ceil((stop - start) / 3000));
     for (let place = start; place < stop; place += stride) {
       const note = run.notes[place], a = x(note.at), b = y(note.who), fault = run.isFault(note), log = note.topic === LOG;
       pen.fillStyle = pen.strokeStyle = fault ? theme.alarm : log ? theme.mark : theme.soft;
@@ -144,12 +150,26 @@ class Diagram {
       if (fault) cross(sheet, a, b, 6); else { pen.beginPath(); pen.arc(a, b, log ? 3.5 : 2, 0, 7); pen.fill(); }
       this.spots.push([a, b, a, b, note]);
       if (!(fault || log) || gap < 1.6 * theme.size) continue;
-      const text = fitted(pen, note.says, 260), wide = pen.measureText(text).width;
-      const box = [a + 5, b - 1.5 * theme.size, a + 8 + wide, b - 0.2 * theme.size];
-      if (taken.some(other => overlap(box, other))) continue;
-      taken.push(box);
-      sheet.write(text, a + 6, b - 0.5 * theme.size, fault ? theme.alarm : theme.ink);
+      const color = fault ? theme.alarm : theme.ink, above = b - 0.5 * theme.size;
+      sheet.label(fitted(pen, note.says, 18 * theme.size), [[a + 6, above], [a + 6, above - 1.1 * theme.size]], color, taken);
     }
+  }
+
+  // Where it failed: all that comes later doesn't matter any more.
+  drawFailure(x, y, bottom) {
+    const {run, sheet} = this, {pen} = sheet, {failedAt, failedBy} = run.status;
+    if (failedAt === undefined || failedAt === null) return;
+    pen.strokeStyle = theme.alarm; pen.lineWidth = 2; pen.setLineDash([6, 4]); sheet.line(x(failedAt), 0, x(failedAt), bottom); pen.setLineDash([]);
+    const who = run.members.indexOf(failedBy);
+    if (who >= 0) { pen.fillStyle = theme.alarm; pen.beginPath(); pen.arc(x(failedAt), y(who), 0.45 * theme.size, 0, 7); pen.fill(); }
+  }
+
+  // The step of the story that is told.
+  drawStep(x, y) {
+    const {run, sheet} = this, {pen} = sheet, step = story?.steps[look.step], who = run.members.indexOf(step?.who);
+    if (!step || who < 0) return;
+    pen.strokeStyle = step.isFailure ? theme.alarm : theme.mark; pen.lineWidth = 3;
+    pen.beginPath(); pen.arc(x(step.at), y(who), 0.7 * theme.size, 0, 7); pen.stroke();
   }
 
   // How a difference came from its first cause to where it was seen last.
@@ -216,8 +236,6 @@ class Diagram {
     else { look.selected = null; setNow(found.at); inspect({title: this.run.members[found.who] || "(outside)", rows: [["time", timeText(found.at)], ["kind", found.topic]], payload: found.text}); }
   }
 }
-
-const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
 function distance(px, py, [a, b, c, d]) {
   const length = (c - a) ** 2 + (d - b) ** 2;

@@ -80,11 +80,8 @@ class World {
       const model = name.split("/")[0];
       if (frame === "world" || named.has(model)) continue;
       named.add(model);
-      const [x, y] = seen(this.pose(frame)), wide = sheet.pen.measureText(model).width / 2;
-      let box = [x - wide, y - 2.4 * theme.size, x + wide, y - 1.2 * theme.size];
-      while (taken.some(other => overlap(box, other))) box = [box[0], box[1] - 1.2 * theme.size, box[2], box[3] - 1.2 * theme.size];
-      taken.push(box);
-      sheet.write(model, x, box[3], theme.ink, "center");
+      const [x, y] = seen(this.pose(frame)), spots = [...Array(12).keys()].map(place => [x, y - 1.2 * (place + 1) * theme.size]);
+      sheet.label(model, spots, theme.ink, taken, "center");
     }
   }
 }
