@@ -14,7 +14,7 @@ from worldline.cli import view
 from worldline.watch.show import Show
 
 MUTEX = str(Path(__file__).parents[2] / "examples" / "broken_mutex" / "broken_mutex.py")
-TALK = '''
+TALK = """
 from worldline import Federation, Network, Program, link
 from worldline.search import always
 
@@ -42,7 +42,7 @@ model = Federation(
     faults=["25ms crash bob 1ms"],
     until="50ms",
 )
-'''
+"""
 LOST = "loss/question/ann/bob/1"
 NAMED = ("--target", "talk.py", "--property", "talk:in_order")
 
@@ -107,7 +107,10 @@ def test_a_search_ends_with_its_page(worldline: Command, served: list[tuple[Show
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["found.json"], "if you trust what it names: worldline view found.json --target talk.py --property talk:in_order"),
+        (
+            ["found.json"],
+            "if you trust what it names: worldline view found.json --target talk.py --property talk:in_order",
+        ),
         (["found.json", "found.json"], "two failures can't be compared"),
         (["missing.json"], "missing.json can't be read"),
         (["cut.json"], "cut.json isn't a saved failure"),

@@ -26,6 +26,7 @@ from worldline.model.errors import LossError, UsageError, WorldlineError, shown
 from worldline.model.reading import as_time
 from worldline.model.text import printable
 from worldline.model.time import FOREVER, format_time
+from worldline.pictures.page import Page
 from worldline.recording.pending import OrderingObserver, Publication
 from worldline.watch.show import Show
 from worldline.watch.tape import Tape
@@ -77,9 +78,11 @@ class LiveRun(OrderingObserver):
     `operator` connects to the run, where it has a server that listens.
     """
 
-    def __init__(self, facts: dict[str, Any], operator: Callable[[], Operator] | None = None) -> None:
+    def __init__(
+        self, facts: dict[str, Any], operator: Callable[[], Operator] | None = None, bytes_max: int = BYTES_KEPT
+    ) -> None:
         super().__init__(_NEVER)
-        self._kept = KeptMessages()
+        self._kept = KeptMessages(bytes_max)
         self._holding = Holding()
         self._operating = None if operator is None else Operating(operator)
         self.show = Show(
@@ -161,6 +164,13 @@ class LiveRun(OrderingObserver):
         self._take(self._pending.finish(outcome.now + (not outcome.is_cut)))
         digest = outcome.digest.hex() or None
         self._finish({"time": outcome.now, "events": outcome.events, "digest": digest}, outcome.failure)
+
+    def page(self, failure: str | None = None) -> Page:
+        """Return a page of what has happened, as a file; of a run that was watched for nothing else."""
+        self._take(self._pending.take())
+        self.show.facts |= {"live": False, "orders": False}
+        self.show.status = {"phase": "over" if failure is None else "failed", "failure": failure}
+        return self.show.page()
 
     def failed(self, error: BaseException) -> None:
         """Tell pages why the run was broken off."""

@@ -23,6 +23,8 @@ from msgspec import json
 from worldline.history.diff.account import NOTES, Sending, kind_of_note
 from worldline.history.diff.values import payload_text
 from worldline.model.text import printable
+from worldline.recording.scan import RecordedPath
+from worldline.recording.walk import Record
 
 COLUMNS = {"sent": "d", "arrival": "d", "sender": "i", "receiver": "i", "topic": "i", "number": "I", "lost": "i"}
 """The columns and the type codes of their arrays; -1 stands for no receiver and for no loss."""
@@ -100,6 +102,61 @@ class Tape:
                 else:
                     add_lost(reason_of(lost))
                     self._lost[lost] += 1
+
+    def add_recorded(self, records: Iterable[Record]) -> list[Record]:
+        """Go on with what was recorded, as the file has it: in half of the time that sendings would take.
+
+        Each record is a row; but before the losses of a message that reached no receiver there is one of the message
+        itself, which isn't. If that is the last, it is returned: it depends on what comes next.
+        """
+        with self._lock:
+            return self._add_recorded(records)
+
+    def _add_recorded(self, records: Iterable[Record]) -> list[Record]:
+        member, topic_of = self._names["members"].number, self._names["topics"].number
+        paths: dict[RecordedPath, int] = {}
+        parts: tuple[list[int], list[int], list[int]] = ([], [], [])  # Of each path: sender, receiver, topic.
+        columns = sents, arrivals, ways, numbers, losts = [[], [], [], [], []]  # type: list[list[Any]]
+        for arrival, sent, number, path, payload, lost in records:
+            way = paths.get(path)
+            if way is None:
+                topic, sender, receiver, _ = path
+                way = paths[path] = len(paths)
+                told = member(sender), member(receiver) if receiver else -1, topic_of(topic)
+                for part, value in zip(parts, told, strict=True):
+                    part.append(value)
+            if parts[1][way] < 0 and path.topic in NOTES:
+                note = payload or b""
+                kind = kind_of_note(path.topic, note)
+                self._notes.append((sent, parts[0][way], parts[2][way], number, note_text(note), kind))
+                continue
+            loss = -1
+            if lost is not None:
+                loss = self._names["reasons"].number(lost)
+                self._lost[lost] += 1
+                if sents and parts[1][ways[-1]] < 0 and (sents[-1], numbers[-1]) == (sent, number):
+                    before = ways[-1]
+                    if parts[0][before] == parts[0][way] and parts[2][before] == parts[2][way]:
+                        for column in columns:
+                            column.pop()
+            sents.append(sent)
+            arrivals.append(arrival)
+            ways.append(way)
+            numbers.append(number)
+            losts.append(loss)
+        rest: list[Record] = []
+        if ways and parts[1][ways[-1]] < 0:
+            last = next(path for path, way in paths.items() if way == ways[-1])
+            rest = [(arrivals[-1], sents[-1], numbers[-1], last, None, None)]
+            for column in columns:
+                column.pop()
+        self._columns["sent"].extend(sents)
+        self._columns["arrival"].extend(arrivals)
+        for name, part in zip(("sender", "receiver", "topic"), parts, strict=True):
+            self._columns[name].extend(map(part.__getitem__, ways))
+        self._columns["number"].extend(numbers)
+        self._columns["lost"].extend(losts)
+        return rest
 
     def _cut(self) -> None:
         """Cut off a quarter of the tape where it is too long, so that this is rare."""

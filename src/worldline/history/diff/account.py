@@ -33,6 +33,7 @@ NOTES = {  # What members note and send to no other, by its topic.
     "worldline/process": "resumes or interrupts a process",
     "worldline/record": "records a value",
     "worldline/setting": "notes the setting",
+    "worldline/state": "shows its state",
     "worldline/timer": "sets a timer",
 }
 

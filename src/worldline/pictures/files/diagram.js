@@ -1,6 +1,7 @@
 // The space-time diagram: a line for each member, an arrow for each message.
 
-const ARROWS_MAX = 4000;   // More can't be told apart; then every so many-th is drawn.
+const ARROWS_MAX = 1500;   // More can't be told apart; then every so many-th is drawn.
+const HEADS_MAX = 500;     // And of so many, their heads can't.
 const LABELS_MAX = 60;    // Messages whose topics are written.
 const CONE_MAX = 200000;   // Rows that are looked through for a cone.
 
@@ -77,22 +78,27 @@ class Diagram {
     const stride = Math.max(1, Math.ceil((stop - start) / ARROWS_MAX));
     const cone = look.selected?.run === run ? this.cone(look.selected.row) : null;
     if (stride >= 4 && !cone) { this.drawMany(x, y, start, stop, stride); return; }
-    const bold = document.documentElement.classList.contains("large") ? 2 : 1.1;
+    const bold = document.documentElement.classList.contains("large") ? 2 : 1.1, groups = new Map();  // All of one look in one stroke.
     for (let row = stride === 1 ? start : Math.ceil((run.first + start) / stride) * stride - run.first; row < stop; row += stride) {
       if (arrival[row] < look.from) continue;
       const a = x(sent[row]), b = y(sender[row]), isLost = lost[row] >= 0, alone = receiver[row] < 0;
-      const c = alone ? a : x(arrival[row]), d = alone ? b : y(receiver[row]);
-      const isLater = story !== null && sent[row] > look.now;  // In a story, what is to come is faint.
-      pen.globalAlpha = cone ? (cone.has(row) ? 1 : 0.12) : isLater ? 0.15 : stride > 1 ? 0.5 : 0.85;
-      pen.strokeStyle = pen.fillStyle = isLost ? theme.alarm : colorOf(topic[row]);
-      pen.lineWidth = cone?.has(row) ? 2 * bold : bold;
-      if (alone) { pen.beginPath(); pen.arc(a, b, 2.5, 0, 7); pen.stroke(); }
+      const c = alone ? a : x(arrival[row]), d = alone ? b : y(receiver[row]), isLater = story !== null && sent[row] > look.now;
+      const alpha = cone ? (cone.has(row) ? 1 : 0.12) : isLater ? 0.15 : stride > 1 ? 0.5 : 0.85;  // In a story, what is to come is faint.
+      const color = isLost ? theme.alarm : colorOf(topic[row]), wide = cone?.has(row) ? 2 * bold : bold, key = `${color} ${alpha} ${isLost} ${wide}`;
+      let group = groups.get(key);
+      if (!group) groups.set(key, group = {color, alpha, wide, dash: isLost ? [4, 3] : [], lines: new Path2D(), heads: new Path2D(), crosses: new Path2D()});
+      if (alone) { group.lines.moveTo(a + 2.5, b); group.lines.arc(a, b, 2.5, 0, 7); }
       else {
-        pen.setLineDash(isLost ? [4, 3] : []);
-        sheet.line(a, b, c, d);
-        if (stride < 4) { if (isLost) cross(sheet, c, d); else head(sheet, a, b, c, d); }
+        group.lines.moveTo(a, b); group.lines.lineTo(c, d);
+        if (isLost) { group.crosses.moveTo(c - 4, d - 4); group.crosses.lineTo(c + 4, d + 4); group.crosses.moveTo(c - 4, d + 4); group.crosses.lineTo(c + 4, d - 4); }
+        else if (stop - start <= HEADS_MAX * stride) headOf(group.heads, a, b, c, d);
       }
-      if (stride < 10) this.spots.push([a, b, c, d, row]);
+      this.spots.push([a, b, c, d, row]);
+    }
+    for (const {color, alpha, wide, dash, lines, heads, crosses} of groups.values()) {
+      pen.strokeStyle = pen.fillStyle = color; pen.globalAlpha = alpha; pen.lineWidth = wide;
+      pen.setLineDash(dash); pen.stroke(lines); pen.setLineDash([]); pen.fill(heads);
+      pen.lineWidth = 2; pen.stroke(crosses);
     }
     pen.setLineDash([]); pen.globalAlpha = 1;
     if (look.selected?.run === run && look.selected.row !== undefined) {
@@ -142,17 +148,20 @@ class Diagram {
 
   drawNotes(x, y, left, gap, taken) {
     const {run, sheet} = this, {pen} = sheet, start = run.noteAt(look.from), stop = run.noteAt(look.to);
-    const stride = Math.max(1, Math.ceil((stop - start) / 3000));
+    const stride = Math.max(1, Math.ceil((stop - start) / 3000)), states = [];
     for (let place = start; place < stop; place += stride) {
       const note = run.notes[place], a = x(note.at), b = y(note.who), fault = run.isFault(note), log = note.topic === LOG;
       pen.fillStyle = pen.strokeStyle = fault ? theme.alarm : log ? theme.mark : theme.soft;
       pen.lineWidth = 1.5;
       if (fault) cross(sheet, a, b, 6); else { pen.beginPath(); pen.arc(a, b, log ? 3.5 : 2, 0, 7); pen.fill(); }
       this.spots.push([a, b, a, b, note]);
+      if (note.topic === STATE) states.push([note, a, b]);
       if (!(fault || log) || gap < 1.6 * theme.size) continue;
       const color = fault ? theme.alarm : theme.ink, above = b - 0.5 * theme.size;
       sheet.label(fitted(pen, note.says, 18 * theme.size), [[a + 6, above], [a + 6, above - 1.1 * theme.size]], color, taken);
     }
+    if (gap > 2.5 * theme.size && states.length <= LABELS_MAX)  // Below the line, where nothing else is.
+      for (const [note, a, b] of states) sheet.label(fitted(pen, note.says, 18 * theme.size), [[a + 4, b + 1.1 * theme.size], [a + 4, b + 2.1 * theme.size]], theme.soft, taken);
   }
 
   // Where it failed: all that comes later doesn't matter any more.
@@ -243,12 +252,13 @@ function distance(px, py, [a, b, c, d]) {
   return Math.hypot(px - a - share * (c - a), py - b - share * (d - b));
 }
 
-function head(sheet, a, b, c, d) {
-  const {pen} = sheet, angle = Math.atan2(d - b, c - a), size = 0.45 * theme.size;
-  pen.beginPath(); pen.moveTo(c, d);
-  for (const turn of [-0.4, 0.4]) pen.lineTo(c - size * Math.cos(angle + turn), d - size * Math.sin(angle + turn));
-  pen.closePath(); pen.fill();
+// Trace the head of an arrow.
+function headOf(path, a, b, c, d) {
+  const far = Math.hypot(c - a, d - b) || 1, size = 0.45 * theme.size / far, u = (c - a) * size, v = (d - b) * size;
+  path.moveTo(c, d); path.lineTo(c - 0.92 * u + 0.39 * v, d - 0.92 * v - 0.39 * u); path.lineTo(c - 0.92 * u - 0.39 * v, d - 0.92 * v + 0.39 * u); path.closePath();
 }
+
+function head(sheet, a, b, c, d) { sheet.pen.beginPath(); headOf(sheet.pen, a, b, c, d); sheet.pen.fill(); }
 
 function cross(sheet, x, y, size = 4) {
   sheet.pen.setLineDash([]); sheet.pen.lineWidth = 2;
