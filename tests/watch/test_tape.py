@@ -114,7 +114,7 @@ def test_a_recording_read_as_it_stands_is_what_was_sent(sendings: list[Sending],
     rest: list[Record] = []
     for start in range(0, len(records), at_once):
         rest = read.add_recorded([*rest, *records[start : start + at_once]])
-    read.add((at, path.sender, path.topic, None, [], number) for _, at, number, path, _, _ in rest)
+    read.add((at, path.sender, path.topic, payload, [], number) for _, at, number, path, payload, _ in rest)
     assert _content(read) == _content(sent)
 
 

@@ -22,6 +22,7 @@ from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome, Status, Watch
 from worldline.history.telling import SeveralObservers
 from worldline.lock.why.reasons import Situation
+from worldline.lock.why.words import hints
 from worldline.model.errors import LossError, UsageError, WorldlineError, shown
 from worldline.model.reading import as_time
 from worldline.model.text import printable
@@ -34,7 +35,7 @@ from worldline.wire.operator import RunOver
 
 ROWS_KEPT = 1_000_000
 BYTES_KEPT = 2**26
-"""How much of a run that goes on is kept for pages: messages, and bytes of their payloads."""
+"""How much of a run that goes on is kept for pages: messages, and bytes of those whose payloads are kept, too."""
 
 _TAKE_S, _ASK_S, _LOOK_S = 0.1, 0.5, 0.5
 _NEVER = 2**62  # Bytes: what is final is taken by the clock instead.
@@ -69,7 +70,7 @@ class KeptMessages:
 
 
 def _weight(sending: Sending) -> int:
-    return 100 + len(sending[3] or b"")  # About what a short one takes.
+    return 250 + 150 * len(sending[4]) + len(sending[3] or b"")  # About what the objects take.
 
 
 class LiveRun(OrderingObserver):
@@ -317,6 +318,7 @@ def in_plain(situation: Situation) -> dict[str, Any]:
             }
             for each in situation.standings
         ],
+        "hints": hints(situation),
         "links": [[hop.sender, hop.receiver, hop.topic, hop.latency] for hop in situation.links],
     }
     if situation.speed is not None:

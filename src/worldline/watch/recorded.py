@@ -81,7 +81,7 @@ def _read_as_it_stands(recording: Recording, tape: Tape) -> None:
         for start in range(0, len(scan.chunks), _CHUNKS):
             found = records(scan, file, scan.chunks[start : start + _CHUNKS], channels)
             rest = tape.add_recorded(chain(rest, found))
-    tape.add((sent, path.sender, path.topic, None, [], number) for _, sent, number, path, _, _ in rest)
+    tape.add((sent, path.sender, path.topic, payload, [], number) for _, sent, number, path, payload, _ in rest)
 
 
 def room_of(recording: Recording) -> str:

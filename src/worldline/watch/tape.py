@@ -116,8 +116,19 @@ class Tape:
         member, topic_of = self._names["members"].number, self._names["topics"].number
         paths: dict[RecordedPath, int] = {}
         parts: tuple[list[int], list[int], list[int]] = ([], [], [])  # Of each path: sender, receiver, topic.
-        columns = sents, arrivals, ways, numbers, losts = [[], [], [], [], []]  # type: list[list[Any]]
-        for arrival, sent, number, path, payload, lost in records:
+        columns: list[list[Any]] = [[], [], [], [], []]
+        sents, arrivals, ways, numbers, losts = columns
+        alone: Record | None = None  # The last record, if it is without a receiver.
+
+        def take_back(record: Record) -> None:
+            if record[3].topic in NOTES:
+                self._notes.pop()
+            else:
+                for column in columns:
+                    column.pop()
+
+        for record in records:
+            arrival, sent, number, path, payload, lost = record
             way = paths.get(path)
             if way is None:
                 topic, sender, receiver, _ = path
@@ -125,38 +136,32 @@ class Tape:
                 told = member(sender), member(receiver) if receiver else -1, topic_of(topic)
                 for part, value in zip(parts, told, strict=True):
                     part.append(value)
-            if parts[1][way] < 0 and path.topic in NOTES:
-                note = payload or b""
-                kind = kind_of_note(path.topic, note)
-                self._notes.append((sent, parts[0][way], parts[2][way], number, note_text(note), kind))
-                continue
             loss = -1
             if lost is not None:
                 loss = self._names["reasons"].number(lost)
                 self._lost[lost] += 1
-                if sents and parts[1][ways[-1]] < 0 and (sents[-1], numbers[-1]) == (sent, number):
-                    before = ways[-1]
-                    if parts[0][before] == parts[0][way] and parts[2][before] == parts[2][way]:
-                        for column in columns:
-                            column.pop()
+                if alone is not None and (sent, number, *path[:2]) == (*alone[1:3], *alone[3][:2]):
+                    take_back(alone)
+            alone = record if parts[1][way] < 0 else None
+            if alone is not None and path.topic in NOTES:
+                note = payload or b""
+                kind = kind_of_note(path.topic, note)
+                self._notes.append((sent, parts[0][way], parts[2][way], number, note_text(note), kind))
+                continue
             sents.append(sent)
             arrivals.append(arrival)
             ways.append(way)
             numbers.append(number)
             losts.append(loss)
-        rest: list[Record] = []
-        if ways and parts[1][ways[-1]] < 0:
-            last = next(path for path, way in paths.items() if way == ways[-1])
-            rest = [(arrivals[-1], sents[-1], numbers[-1], last, None, None)]
-            for column in columns:
-                column.pop()
+        if alone is not None:
+            take_back(alone)
         self._columns["sent"].extend(sents)
         self._columns["arrival"].extend(arrivals)
         for name, part in zip(("sender", "receiver", "topic"), parts, strict=True):
             self._columns[name].extend(map(part.__getitem__, ways))
         self._columns["number"].extend(numbers)
         self._columns["lost"].extend(losts)
-        return rest
+        return [] if alone is None else [alone]
 
     def _cut(self) -> None:
         """Cut off a quarter of the tape where it is too long, so that this is rare."""

@@ -180,7 +180,11 @@ async function live() {
   if (given.packed) await unpack();
   await poll();
   await opening[chosen]?.();
-  if (given.difference?.at !== undefined && given.difference.at !== null) setNow(given.difference.at);
+  if (given.difference?.at !== undefined && given.difference.at !== null) {  // Its whole way is to be seen.
+    const {at, chain} = given.difference, last = Math.max(at, ...chain.map(each => each.at)), length = Math.max(last - at, wholeEnd() / 50);
+    setWindow(at - 0.15 * length, last + 0.4 * length);
+    setNow(at);
+  }
   for (;;) {
     const isOver = runs.every(run => ["over", "failed"].includes(run.status.phase));
     await new Promise(resolve => setTimeout(resolve, document.hidden ? 2000 : isOver ? 3000 : 200));

@@ -38,12 +38,13 @@ function nice(least) {
 
 const ARRAYS = {d: Float64Array, i: Int32Array, I: Uint32Array};
 const SIZES = {d: 8, i: 4, I: 4};
+const ROWS_KEPT = 1000000, NOTES_KEPT = 100000;
 const LOG = "worldline/log", STATE = "worldline/state";
 
 class Run {
   constructor(number, facts) {
     this.number = number; this.facts = facts; this.status = {phase: "loading"};
-    this.members = []; this.topics = []; this.reasons = []; this.notes = []; this.stays = new Map(); this.losses = []; this.states = new Map();
+    this.members = []; this.topics = []; this.reasons = []; this.notes = []; this.stays = new Map(); this.losses = []; this.states = new Map(); this.held = new Map(); this.looks = 0;
     this.columns = null; this.first = 0; this.count = 0; this.latest = 0; this.longest = 0; this.firstNote = 0;
     this.version = 0;
   }
@@ -59,6 +60,7 @@ class Run {
     const length = new DataView(buffer).getUint32(0, true);
     const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
     this.facts = head.facts; this.status = head.status; this.losses = head.losses;
+    this.tally();
     for (const name of ["members", "topics", "reasons"]) this[name].push(...head[name]);
     for (const [who, began, ended] of head.stays) this.stays.set(who, [began, ended]);
     if (!this.columns)
@@ -76,20 +78,44 @@ class Run {
       if (arrival[row] - sent[row] > this.longest) this.longest = arrival[row] - sent[row];
     }
     this.count += head.count;
+    this.firstNote = Math.max(this.firstNote, head.firstNote - this.notes.length);
     for (const [at, who, topic, number, text, kind] of head.notes) {
       const note = {at, who, topic: this.topics[topic], number, text, kind, ...noteParts(text)};
       if (note.topic === STATE && note.parts) { note.says = stateText(note.parts, this.states.get(who)); this.states.set(who, note.parts); }
       this.notes.push(note);
       if (at > this.latest) this.latest = at;
     }
+    if (this.facts.live) this.cut();
     if (head.count || head.notes.length || head.members.length) this.version++;
     return head.more;
+  }
+
+  // Count how often each participant was seen to hold another.
+  tally() {
+    const {waits, phase} = this.status;
+    if (phase !== "running" || !waits) return;
+    this.looks++;
+    for (const holder of new Set(waits.map(wait => wait.holder))) if (holder) this.held.set(holder, (this.held.get(holder) || 0) + 1);
+  }
+
+  // Of a run that goes on, forget the beginning, as its server does: a quarter at once, so that this is rare.
+  cut() {
+    if (this.count > ROWS_KEPT) {
+      const gone = this.count - 0.75 * ROWS_KEPT;
+      for (const column of Object.values(this.columns)) column.copyWithin(0, gone, this.count);
+      this.first += gone; this.count -= gone;
+    }
+    if (this.notes.length > NOTES_KEPT) {
+      const gone = this.notes.length - 0.75 * NOTES_KEPT;
+      this.notes.splice(0, gone);
+      this.firstNote += gone;
+    }
   }
 
   reserve(count) {
     for (const [name, column] of Object.entries(this.columns)) {
       if (column.length >= count) continue;
-      const larger = new column.constructor(Math.max(count, 2 * column.length));
+      const larger = new column.constructor(Math.max(count, Math.ceil(1.5 * column.length)));
       larger.set(column.subarray(0, this.count));
       this.columns[name] = larger;
     }
@@ -178,7 +204,7 @@ class Sheet {
   constructor(place, draw) {
     this.canvas = make("canvas", {tabindex: "0"});
     this.pen = this.canvas.getContext("2d");
-    this.width = this.height = 0;
+    this.width = this.height = this.edge = 0;  // What is left of the edge is for names.
     place.append(this.canvas);
     new ResizeObserver(() => { this.measure(); redraw(); }).observe(this.canvas);
     listeners.push(() => { if (this.canvas.offsetParent !== null) { this.clear(); draw(this); } });
@@ -198,7 +224,7 @@ class Sheet {
   // Where a text begins that is to be inside of the sheet.
   begin(width, x, align) {
     const left = align === "left" ? x : align === "right" ? x - width : x - width / 2;
-    return Math.max(2, Math.min(left, this.width - width - 2));
+    return Math.max(this.edge + 2, Math.min(left, this.width - width - 2));
   }
   // Write a text at the first of some spots where it covers none of the boxes that are taken; say whether there is one.
   label(text, spots, color, taken, align = "left") {

@@ -56,6 +56,7 @@ class Diagram {
       pen.globalAlpha = 1;
     }
     pen.save(); pen.beginPath(); pen.rect(left, 0, width - left, height); pen.clip();
+    sheet.edge = left;
     this.drawMessages(x, y, left);
     const taken = [];
     this.drawNotes(x, y, left, gap, taken);
@@ -64,6 +65,7 @@ class Diagram {
     this.drawFailure(x, y, bottom);
     this.drawStep(x, y);
     pen.restore();
+    sheet.edge = 0;
     const every = Math.max(1, Math.ceil(1.1 * theme.size / gap));
     this.order.forEach((member, place) => {
       if (place % every) return;
@@ -137,9 +139,10 @@ class Diagram {
     const {run, sheet} = this, {sent, arrival, sender, receiver, topic, lost} = run.columns;
     const start = run.rowAt(look.from - run.longest), stop = run.rowAt(look.to);
     if (stop - start > LABELS_MAX) return;
+    const cone = look.selected?.run === run ? this.cone(look.selected.row) : null;
     taken.push(...this.order.map(member => [left, y(member) - 2, sheet.width, y(member) + 2]));
     for (let row = start; row < stop; row++) {
-      if (receiver[row] < 0 || arrival[row] < look.from) continue;
+      if (receiver[row] < 0 || arrival[row] < look.from || cone && !cone.has(row)) continue;
       const text = run.topics[topic[row]] + (lost[row] >= 0 ? ` ✕ ${run.reasons[lost[row]]}` : "");
       const spots = [0.5, 0.38, 0.62, 0.26, 0.74].map(share => [x(sent[row] + (arrival[row] - sent[row]) * share), y(sender[row]) + (y(receiver[row]) - y(sender[row])) * share + 0.3 * theme.size]);
       sheet.label(text, spots, lost[row] >= 0 ? theme.alarm : colorOf(topic[row]), taken, "center");
