@@ -42,6 +42,6 @@ class Story {
       item.firstElementChild.toggleAttribute("aria-current", number === look.step);
       item.firstElementChild.classList.toggle("later", number > look.step);
     });
-    this.list.children[look.step]?.scrollIntoView({block: "nearest"});
+    this.list.children[look.step]?.scrollIntoView({block: "center"});
   }
 }

@@ -31,11 +31,12 @@ class World {
     if (!found) return;
     this.scene = found;
     this.readPlacements(found.placements ?? []);
-    const spots = Object.values(found.ways).flatMap(way => [way[0], way[way.length - 1]]);
-    for (const {frame, pose: [x, y], size: [a, b], color} of found.solids) if (frame === "world" && color[3] < 1) spots.push([x - a / 2, y - b / 2], [x + a / 2, y + b / 2]);  // Levels.
-    const range = axis => [Math.min(...spots.map(spot => spot[axis])), Math.max(...spots.map(spot => spot[axis]))];
-    const [[x, X], [y, Y]] = [range(0), range(1)];
-    if (!this.scale) { this.center = [(x + X) / 2, (y + Y) / 2, 0]; this.extent = Math.max(X - x, Y - y, 2) * 1.25; }
+    const movers = Object.values(found.ways).flatMap(way => [way[0], way[way.length - 1]]);
+    const levels = found.solids.filter(({frame, color}) => frame === "world" && color[3] < 1).flatMap(({pose: [x, y], size: [a, b]}) => [[x - a / 2, y - b / 2], [x + a / 2, y + b / 2]]);
+    const range = (spots, axis) => [Math.min(...spots.map(spot => spot[axis])), Math.max(...spots.map(spot => spot[axis]))];
+    const around = spots => { const [[x, X], [y, Y]] = [range(spots, 0), range(spots, 1)]; return {center: [(x + X) / 2, (y + Y) / 2, 0], extent: 1.25 * Math.max(X - x, Y - y, 2)}; };
+    const near = around(movers), all = around([...movers, ...levels]);  // All levels, unless movers would be dots then.
+    if (!this.scale) ({center: this.center, extent: this.extent} = all.extent < 1.6 * near.extent ? all : near);
     redraw();
   }
 
@@ -125,7 +126,7 @@ class World {
       const model = name.split("/")[0];
       if (frame === "world" || named.has(model)) continue;
       named.add(model);
-      const [x, y] = seen(this.pose(frame)), spots = [...Array(12).keys()].map(place => [x, y - 1.2 * (place + 1) * theme.size]);
+      const [x, y] = seen(this.pose(frame)), spots = [...Array(12).keys()].map(place => [x, y - (1.2 * place + 2) * theme.size]);
       const owner = this.bySecondary ? this.owner(model) : null, isNew = owner && look.now - owner.since < 0.3e9;
       sheet.label(isNew ? `${model} → ${owner.name}` : model, spots, isNew ? theme.hold : theme.ink, taken, "center");
     }
