@@ -16,7 +16,10 @@ from setuptools.command.build_ext import build_ext
 BUILDS = runpy.run_path("src/worldline/builds.py")
 
 # Observers are asked how many arguments their methods take. Other functions needn't know that: a sixth of the time.
-OBSERVERS = ("worldline.history.observer", "worldline.history.guarding", "worldline.recording.writer")
+OBSERVERS = (
+    *("worldline.history.observer", "worldline.history.guarding"),
+    *("worldline.recording.pending", "worldline.recording.writer"),
+)
 
 # Of these, what only Python calls is hot, too.
 CALLED_BY_PROGRAMS = (

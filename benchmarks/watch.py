@@ -1,12 +1,14 @@
 """What the page costs: a run with its page open beside the same without, and a recording of a million messages.
 
 Both runs take turns, and every figure is a median above the slowest and the fastest. A page is open if something asks
-for news as often as a page does; with playwright and Chromium, a real one also scrubs through the recording.
+for news as often as a page does. With playwright and Chromium, a real one also opens the recording and scrubs through
+it; and with `--soak`, it looks at a run for so many seconds, while the memory of both sides is measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import signal
@@ -17,7 +19,10 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from worldline.model import plan
 from worldline.recording import Recorder, Recording
@@ -114,52 +119,118 @@ def large(count: int, folder: Path) -> None:
         recorder.ended(f"p{n}", count * 1000, b"\x01")
     recorder.passed(count * 2000)
     recorder.close()
-    began = time.monotonic()
+    print(f"{count:,} messages, {path.stat().st_size / 2**20:.0f} MB")
+    began, processor = time.monotonic(), time.process_time()
     show = recorded_show(Recording(path))
+    with PageServer([show]) as server:
+        browse(server.url, count, began)
     assert show.reading is not None
     show.reading.join()
-    print(f"{count:,} messages, {path.stat().st_size / 2**20:.0f} MB: read in {time.monotonic() - began:.2f} s")
-    with PageServer([show]) as server:
-        browse(server.url, count)
+    print(f"  reading and serving took {time.process_time() - processor:.2f} s of processor time")
 
 
-def browse(url: str, count: int) -> None:
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+SCRUB = """async ([from, length, step]) => {
+    const times = [];
+    for (let place = 0; place < 60; place++) {
+        const began = performance.now();
+        worldline.setWindow(from + place * step, from + place * step + length);
+        worldline.setNow(from + place * step + length / 2);
+        await new Promise(requestAnimationFrame);
+        times.push(performance.now() - began);
+    }
+    return times.sort((a, b) => a - b)[30];
+}"""
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Open a page in a real browser; None, if there is none."""
+    found = shutil.which("chromium") or shutil.which("google-chrome")
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        chromium = None
-    if chromium is None:
+        found = None
+    if found is None:
         print("no browser: install playwright and Chromium to see how fast it scrubs")
+        yield None
         return
     with sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        began = time.monotonic()
+        browser = running.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser.new_page(viewport={"width": 1280, "height": 800})
+        browser.close()
+
+
+def browse(url: str, count: int, began: float) -> None:
+    with chromium() as page:
+        if page is None:
+            return
+        started = time.monotonic()
         page.goto(url)
-        print(f"first paint after {time.monotonic() - began:.2f} s")
+        paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        print(f"  first paint {paint / 1000:.2f} s after the address was opened")
         while page.evaluate("() => worldline.runs[0].count") < count:
             page.wait_for_timeout(20)
-        print(f"all messages there after {time.monotonic() - began:.2f} s")
-        rate = page.evaluate(
-            """async () => {
-                const began = performance.now();
-                for (let step = 0; step < 60; step++) {
-                    worldline.setWindow(step * 1e6, step * 1e6 + 2e8);
-                    await new Promise(requestAnimationFrame);
-                }
-                return 60000 / (performance.now() - began);
-            }"""
-        )
-        print(f"scrubs at {rate:.0f} frames/s")
-        browser.close()
+        there = time.monotonic()
+        print(f"  all messages are there {there - started:.2f} s after that, {there - began:.2f} s after the command")
+        whole = count * 1000
+        for name, length in (("all of it", whole), ("a fifth of it", whole / 5), ("a thousandth", whole / 1000)):
+            took = page.evaluate(SCRUB, [0, length, (whole - length) / 60])
+            print(f"  scrubs through {name} at {1000 / took:.0f} frames/s (median)")
+
+
+def soak(seconds_max: float, folder: Path) -> None:
+    """Look at a run that goes on, and say how much memory its process and the tab have."""
+    (folder / "long.toml").write_text(TOML.replace("rally:player", "long:player"))
+    (folder / "long.py").write_text(PLAYER.replace("range(10_000)", "range(1_000_000_000)"))
+    command = [sys.executable, "-m", "worldline", "run", str(folder / "long.toml"), "--no-record", "--quiet"]
+    running = subprocess.Popen(
+        [*command, "--executor", "in-process", "--watch", "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert running.stdout is not None
+    url = next(line for line in running.stdout if line.startswith("page: ")).split()[1]
+    try:
+        with chromium() as page:
+            if page is None:
+                return
+            page.goto(url)
+            session = page.context.new_cdp_session(page)
+            session.send("Performance.enable")
+            began = time.monotonic()
+            while (passed := time.monotonic() - began) < seconds_max:
+                page.wait_for_timeout(1000 * min(20.0, seconds_max / 6))
+                session.send("HeapProfiler.collectGarbage")
+                facts = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+                tab = facts["JSHeapUsedSize"] + page.evaluate(BUFFERS)
+                memory = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{running.pid}/status").read_text())
+                assert memory is not None
+                told = page.evaluate("() => worldline.runs[0].first + worldline.runs[0].count")
+                print(
+                    f"  after {passed:4.0f} s and {told:>10,} messages: run and server {int(memory[1]) / 1024:.0f} MB,"
+                    f" tab {tab / 2**20:.0f} MB"
+                )
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.send_signal(signal.SIGINT)
+        running.communicate()
+
+
+BUFFERS = """() => Object.values(worldline.runs[0].columns ?? {}).reduce((sum, each) => sum + each.byteLength, 0)"""
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        throughput(given.repeat, Path(scratch))
-        large(given.messages, Path(scratch))
+        if given.repeat:
+            throughput(given.repeat, Path(scratch))
+        if given.messages:
+            large(given.messages, Path(scratch))
+        if given.soak:
+            soak(given.soak, Path(scratch))

@@ -43,7 +43,7 @@ FOUNDATIONS: dict[str, set[str]] = {
         *("model", "history", "lock", "files", "processes", "recording", "search", "federation", "launch"),
         *("kernel", "nodes", "simpy", "spacetime", "world"),
     },
-    "watch": {"model", "history", "lock", "wire", "recording", "federation", "pictures"},
+    "watch": {"model", "history", "lock", "wire", "recording", "federation", "spacetime", "pictures"},
     "conformance": {"model", "files", "nodes", "targets"},
     "testing": {"model", "lock", "search", "federation", "programs"},
     "experiments": {"model", "history", "files", "processes", "search", "targets"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from base64 import b64decode
 from pathlib import Path
 from shutil import which
 from xml.etree import ElementTree
@@ -13,6 +14,7 @@ import pytest
 from typer.main import get_command
 
 from tests.cli.conftest import Command, command_of
+from tests.watch.test_tape import packed_in, told
 from worldline.cli import main
 from worldline.cli.commands import app
 from worldline.recording import Condition, Recording
@@ -143,7 +145,9 @@ def test_pictures_are_drawn(worldline: Command) -> None:
     assert "flock, seed 4" in "".join(root.itertext())
     page = Path("run.html").read_text(encoding="utf-8")
     assert "flock, seed 4" in page
-    assert "bird-04" in page
+    head, rows = told(b64decode(packed_in(page)["news"]))
+    assert "bird-04" in head["members"]
+    assert len(rows) > 0
 
 
 def test_what_was_recorded_looks_the_same(worldline: Command) -> None:
@@ -287,8 +291,10 @@ def test_a_run_that_fails_is_drawn_and_recorded_up_to_there(worldline: Command, 
     code, out, err = worldline(*options, "--diagram", "a.svg", "--animation", "a.html", "--record", "run.mcap")
     assert (code, out, err) == (1, f"{told[1]}recorded in run.mcap\n", told[2])
     assert told[1].splitlines() == [f"    1.{number}00000  Clock-{number}: tick" for number in (1, 2, 3)]
-    for name in ("a.svg", "a.html"):
-        assert "Failed: Clock-3: ZeroDivisionError: division by zero" in Path(name).read_text(encoding="utf-8")
+    failed = "Failed: Clock-3: ZeroDivisionError: division by zero"
+    assert failed in Path("a.svg").read_text(encoding="utf-8")
+    head, _ = told(b64decode(packed_in(Path("a.html").read_text(encoding="utf-8"))["news"]))
+    assert failed in head["status"]["failure"]
     verdict = Recording("run.mcap").verify()
     assert verdict.condition is Condition.BROKEN_OFF
     assert "Clock-3 at 1.3s: ZeroDivisionError" in verdict.text
@@ -394,16 +400,6 @@ def test_a_recording_is_not_overwritten(worldline: Command) -> None:
     assert (code, out) == (2, "")
     assert "run.mcap isn't a recording and would be replaced (use --force, or another name)" in err
     assert Path("run.mcap").read_text() == "precious"
-
-
-def test_time_alone_has_nothing_to_animate(worldline: Command) -> None:
-    options = ("--animation", "run.html", "--record", "run.mcap")
-    for text in (ENDS + MINE, FAILS):  # It is said before the run.
-        code, out, err = worldline("--file", write(text, "time.py"), *options)
-        assert (code, out) == (2, "")
-        assert "nothing moves in it" in err
-    assert not Path("run.html").exists()
-    assert not Path("run.mcap").exists()
 
 
 def test_lab_times_before_zero_are_recorded_too(worldline: Command) -> None:

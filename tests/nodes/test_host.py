@@ -9,6 +9,8 @@ import pytest
 from msgspec import Struct
 
 from tests.nodes.chatter import Chatter, Eager, Listener, Plain, Ticker, pair, ran, ran_pair, started
+from worldline.history.diff.account import kind_of_note
+from worldline.history.observer import STATE, Observer
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError
 from worldline.model.links import link
 from worldline.model.time import MS, SECOND
@@ -657,3 +659,54 @@ def test_a_function_can_make_nodes() -> None:
 
     run = ran_pair(make, until="500ms")
     assert [type(node) for node in run.nodes] == [Listener, Ticker]
+
+
+# -- What observers are told
+
+
+class Noting(Observer):
+    """Keeps the notes of a run."""
+
+    def __init__(self) -> None:
+        self.notes: list[tuple[int, str, str, bytes]] = []
+
+    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
+        if payload is not None:
+            self.notes.append((at, who, topic, payload))
+
+
+def test_what_a_node_shows_is_told_when_it_changes_and_faults_have_a_kind() -> None:
+    class Counting(Node):
+        shows = ("ticks", "half")
+
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self.ticks = self.half = 0
+
+        def execute(self, event: Event) -> None:
+            if isinstance(event, Timer):
+                self.ticks += 1
+                self.half = self.ticks // 2
+            if self.ticks < 3 and isinstance(event, Start | Recover | Timer):
+                self.set_timer("1s")
+
+    run = Scheduler.over("line:2", Counting, faults=["1500ms crash 1", "2500ms recover 1", "2600ms down 0 1"])
+    run.start_all_nodes()
+    told = Noting()
+    run.run(observer=told)
+    states = [(at // MS, payload) for at, who, topic, payload in told.notes if (who, topic) == ("1", STATE)]
+    assert states == [
+        (0, b'{"ticks":0,"half":0}'),
+        (1000, b'{"ticks":1,"half":0}'),
+        (2500, b'{"ticks":0,"half":0}'),  # It is another node.
+        (3500, b'{"ticks":1,"half":0}'),
+        (4500, b'{"ticks":2,"half":1}'),
+        (5500, b'{"ticks":3,"half":1}'),
+    ]
+    kinds = [(at // MS, who, kind_of_note(topic, payload)) for at, who, topic, payload in told.notes]
+    assert [each for each in kinds if each[2]] == [
+        (1500, "1", "down"),
+        (2500, "1", "up"),
+        (2600, "0", "fault"),
+        (2600, "1", "fault"),
+    ]

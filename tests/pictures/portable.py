@@ -8,11 +8,8 @@ styles other than attributes, lengths with units, `foreignObject`, raised and lo
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
-from typing import Any
 from xml.etree import ElementTree
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -86,33 +83,3 @@ def _strange(root: ElementTree.Element) -> Iterator[str]:
                 yield f"<{tag} {name}>"
             elif name in _VALUES and not _VALUES[name].fullmatch(value):
                 yield f"<{tag} {name}={value}>"
-
-
-class Page(HTMLParser):
-    """Reads a page as browsers do: a script ends at the first </script>."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.inside: dict[str, str] = {}
-        self.open: list[str] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        facts = dict(attrs)
-        self.tags.append((tag, facts))
-        if tag not in ("meta", "input"):
-            self.open.append(facts.get("id") or tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        self.open.pop()
-
-    def handle_data(self, data: str) -> None:
-        if self.open:
-            self.inside[self.open[-1]] = self.inside.get(self.open[-1], "") + data
-
-    @property
-    def data(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.inside["data"])
-        return found

@@ -15,11 +15,19 @@ from typing import Any
 
 import pytest
 
+from tests.world.stage import poses_at, stage
+from worldline.cli.world import Placements
 from worldline.model import plan
+from worldline.pictures.plot.chart import Chart, Line, Panel
+from worldline.pictures.plot.page import page_of
 from worldline.recording import Recorder, Recording
-from worldline.watch.page import packed, written_page
+from worldline.spacetime.examples import find
+from worldline.watch.agents import agents_page
+from worldline.watch.live import LiveRun
 from worldline.watch.recorded import recorded_show
 from worldline.watch.server import PageServer
+from worldline.world.foxglove import WorldTeller
+from worldline.world.spectator import SeveralSpectators
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright isn't installed: pip install '.[dev]'")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -29,6 +37,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 HOSTILE = "<img src=x onerror=window.hacked=1>"
+DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 CELL = Path(__file__).parents[2] / "examples" / "robot_cell" / "robot_cell.toml"
 
 
@@ -53,7 +62,7 @@ def opened(browser: Any) -> Iterator[Callable[[str], Any]]:
         host = url.partition("//")[2].partition("/")[0]
         page.on("request", lambda asked: None if host in asked.url else wrong.append(f"asked {asked.url}"))
         page.goto(url)
-        until(page, "worldline.runs.every(run => run.count > 0)")
+        until(page, "window.worldline && worldline.runs.every(run => run.count > 0)")
         return page
 
     yield opening
@@ -95,7 +104,7 @@ def test_a_recording_is_scrubbed_and_read(tmp_path: Path, opened: Callable[[str]
         slider.fill("5000")
         assert abs(page.evaluate("worldline.look.now / worldline.runs[0].end") - 0.5) < 0.01
         page.evaluate("worldline.setWindow(0, 6e6)")
-        page.wait_for_timeout(100)
+        page.evaluate(DRAWN)
         spot = page.evaluate("worldline.spotOf(0, 3)")
         page.mouse.click(*spot)
         until(page, "document.getElementById('payload')")
@@ -124,16 +133,100 @@ def test_two_recordings_show_their_first_difference(tmp_path: Path, opened: Call
         assert page.locator("#view-diagram canvas").count() == 2
 
 
+def test_a_failure_is_stepped_through(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    show = recorded_show(recorded(tmp_path / "a.mcap"))
+    assert show.reading is not None
+    show.reading.join()
+    show.status |= {"failure": f"bob at 6ms: property failed: {HOSTILE}", "failedAt": 6_000_000, "failedBy": "bob"}
+    steps = [("ann", 1_000_000, "sent  pose", False), ("bob", 1_400_000, HOSTILE, True), ("bob", 1_400_000, "x", False)]
+    story = {
+        "circumstances": ["all is usual, but", f"  {HOSTILE}"],
+        "left_out": 0,
+        "steps": [{"who": who, "at": at, "text": text, "matters": matters} for who, at, text, matters in steps],
+    }
+    current = "[...document.querySelectorAll('#story ol button')].findIndex(each => each.hasAttribute('aria-current'))"
+    with PageServer([show], extras={"story": story}) as server:
+        page = opened(server.url)
+        until(page, "document.querySelectorAll('#story ol li').length === 4")  # The failure is the last step.
+        assert page.inner_text("#story .failure").endswith(f"property failed: {HOSTILE}")
+        seen = []
+        for _ in range(5):
+            page.keyboard.press("ArrowRight")
+            page.evaluate(DRAWN)
+            seen.append((page.evaluate("worldline.look.now"), page.evaluate(current)))
+        assert seen == [(1e6, 0), (1.4e6, 1), (1.4e6, 2), (6e6, 3), (6e6, 3)]
+        page.keyboard.press("ArrowLeft")
+        until(page, f"{current} === 2")
+        page.locator("#time").fill("0")
+        until(page, f"{current} === -1")
+        page.click("#story .matters")
+        until(page, f"{current} === 1")
+        assert page.evaluate("window.hacked") is None
+
+
 def test_a_file_needs_no_server(tmp_path: Path, opened: Callable[[str], Any]) -> None:
     show = recorded_show(recorded(tmp_path / "a.mcap"))
     file = tmp_path / "page.html"
-    file.write_text(written_page([show.facts], {"packed": [packed(show)]}))
+    file.write_text(show.page())
     page = opened(file.as_uri())
     page.evaluate("worldline.select(worldline.runs[0], 7)")
     until(page, "document.getElementById('payload')")
     assert '"x": 7' in page.inner_text("#payload")
     page.keyboard.press("p")
     assert page.evaluate("document.documentElement.classList.contains('large')")
+
+
+def test_agents_are_played_by_class(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    simulation = find("epidemic").build(seed=0, trace=True, people=6)
+    outcome = simulation.run(until=10)
+    file = tmp_path / "agents.html"
+    file.write_text(agents_page(outcome.records, simulation.scene(10), "people"))
+    page = opened(file.as_uri())
+    shown = "document.querySelector('#view-space .legend').innerText"
+    until(page, f"{shown}.includes('well 5') && {shown}.includes('ill 1')")
+    assert page.get_attribute("#tab-space", "aria-selected") == "true"
+    page.locator("#time").fill("10000")
+    until(page, f"!{shown}.includes('well 5') || {shown}.includes('ill 1')")
+
+
+def test_a_world_is_colored_by_secondary(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    live = LiveRun({"name": "world", "room": "world"})
+    spectators = SeveralSpectators([WorldTeller(live), Placements(live.show)])
+    world = stage()
+    spectators.began(world)
+    names = list(world.models)
+    for iteration, owners in ((0, ["a"] * len(names)), (5, ["a", *["b"] * (len(names) - 1)])):
+        spectators.changed(iteration, iteration, world.models, dict(zip(names, owners, strict=True)))
+        for step in range(iteration, iteration + 5):
+            spectators.stepped(step, step, poses_at(world.models, 0.1 * step), bytes(16))
+    spectators.ended(10, 10)
+    file = tmp_path / "world.html"
+    file.write_text(live.page())
+    page = opened(file.as_uri())
+    page.click("text=By secondary")
+    assert page.inner_text("#view-world .lower").split()[-2:] == ["a", "b"]
+    mover = next(name for name, model in world.models.items() if not model.static and name != names[0])
+    owner = "([name, time]) => { worldline.setNow(time); return worldline.views().world.owner(name).name; }"
+    assert [page.evaluate(owner, [mover, time]) for time in (0, 10 * world.step)] == ["a", "b"]
+
+
+def test_a_chart_is_zoomed_and_read(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    lines = [Line(label=HOSTILE, x=[0, 1, 2, 3], y=[0.0, 1.5, None, 4.0]), Line(label="b", x=[0, 3], y=[1, 2], color=1)]
+    file = tmp_path / "chart.html"
+    file.write_text(page_of(Chart(title=HOSTILE, x_title="t", panels=[Panel(title="p", content=lines)])))
+    page = opened(file.as_uri())
+    until(page, "document.querySelector('.chart canvas[role=img]').width > 300")
+    area = page.locator(".chart canvas[role=img]").bounding_box()
+    middle = area["y"] + 100
+    page.mouse.move(area["x"] + 62, middle)
+    until(page, "document.querySelector('.chart output').textContent === '0'")
+    page.mouse.down()
+    page.mouse.move(area["x"] + area["width"] / 2, middle)
+    page.mouse.up()
+    until(page, "worldline.views().chart.seen[1] < 2")
+    page.locator(".chart li button").first.click()
+    assert page.get_attribute(".chart li button >> nth=0", "aria-pressed") == "false"
+    assert page.evaluate("window.hacked") is None
 
 
 def test_a_run_is_watched_and_driven(tmp_path: Path, opened: Callable[[str], Any]) -> None:

@@ -13,7 +13,6 @@ import pytest
 from tests.watch.test_tape import told
 from worldline.model import plan
 from worldline.recording import Recorder, Recording
-from worldline.watch.page import packed, written_page
 from worldline.watch.recorded import recorded_show
 from worldline.watch.server import PageServer
 from worldline.watch.show import numbers_in
@@ -126,7 +125,7 @@ def test_a_recording_cannot_be_driven(server: PageServer) -> None:
 def test_nothing_in_a_run_can_run_as_script(server: PageServer, recording: Recording) -> None:
     status, content, headers = ask(server, "")
     show = recorded_show(recording)
-    file = written_page([show.facts], {"packed": [packed(show)]})
+    file = show.page()
     assert status == 200
     assert "'unsafe-inline'" not in headers["Content-Security-Policy"]
     assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'sha256-")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from array import array
+from base64 import b64decode
 from typing import Any
+from zlib import decompress
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.history.diff.account import Sending
+from worldline.recording.scan import RecordedPath
+from worldline.recording.walk import Record
 from worldline.watch.tape import Tape
 
 NAMES = st.sampled_from(["ann", "bob", "eve", "<b>", ""])
@@ -38,6 +43,12 @@ def told(news: bytes) -> tuple[dict[str, Any], list[tuple[Any, ...]]]:
         offset += -(-size // 8) * 8
     assert offset == len(news)
     return head, list(zip(*columns, strict=True))
+
+
+def packed_in(page: str) -> Any:
+    """Return what a page that is a file has in it of its run."""
+    data = json.loads(re.findall(r'<script id="data" type="application/json">(.*?)</script>', page)[0])
+    return json.loads(decompress(b64decode(data["packed"])))[0]
 
 
 @given(SENDINGS, st.integers(1, 30))
@@ -86,3 +97,32 @@ def test_a_long_tape_loses_its_beginning_and_keeps_its_counts() -> None:
     last = tape.row(249)
     assert last is not None
     assert last["receiver"] == "bob"
+
+
+@given(SENDINGS, st.integers(1, 4))
+def test_a_recording_read_as_it_stands_is_what_was_sent(sendings: list[Sending], at_once: int) -> None:
+    sent, read = Tape(), Tape()
+    sendings = [(*each[:4], [fate for fate in each[4] if fate[1]], each[5]) for each in sendings]  # All have a name.
+    sent.add(sendings)
+    records: list[Record] = []
+    for at, sender, topic, payload, fates, number in sendings:
+        if all(lost is not None for *_, lost in fates):
+            records.append((at, at, number, RecordedPath(topic, sender, "", 0), payload, None))
+        for arrival, receiver, copy, lost in fates:
+            path = RecordedPath(topic, sender, receiver, copy)
+            records.append((arrival, at, number, path, None if lost else payload, lost))
+    rest: list[Record] = []
+    for start in range(0, len(records), at_once):
+        rest = read.add_recorded([*rest, *records[start : start + at_once]])
+    read.add((at, path.sender, path.topic, payload, [], number) for _, at, number, path, payload, _ in rest)
+    assert _content(read) == _content(sent)
+
+
+def _content(tape: Tape) -> Any:
+    """Return what a tape has, by names: they may be numbered otherwise."""
+    head, rows = told(tape.since({}, {}, 2**62))
+    members, topics, reasons = ([*head[name], None] for name in ("members", "topics", "reasons"))
+    notes = [(at, members[who], topics[topic], *rest) for at, who, topic, *rest in head["notes"]]
+    return [
+        (*row[:2], members[row[2]], members[row[3]], topics[row[4]], row[5], reasons[row[6]]) for row in rows
+    ], notes

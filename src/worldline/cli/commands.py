@@ -243,7 +243,7 @@ ABOUT = {
         " the rest.",
     },
     "Inspect": {
-        "view": "Look at a recording in a browser: its messages over time, signals, members; or at two side by side.",
+        "view": "Look at a recording in a browser, or at two side by side; or step through a failure that was saved.",
         "diff": "Show where two runs diverge: each member's first difference, the earliest cause, and what followed.",
         "replay": "Play a recording, or run members of it again on their own and compare what they do.",
         "info": "Show what a recording contains: who took part, what was sent and lost, and whether the file is"
@@ -282,7 +282,7 @@ EXAMPLES = {
     "check": ("federation.toml", "model.py --schedules 500"),
     "search": ("federation.toml --seeds 500 --faults crash=1,hang=1", "model.py --seeds 100 --keep-going"),
     "doctor": ("", "--json"),
-    "view": ("run.mcap", "before.mcap after.mcap"),
+    "view": ("run.mcap", "before.mcap after.mcap", "failure.json --target commit.toml --property commit:agreement"),
     "diff": ("before.mcap after.mcap", "model.py --seed-a 1 --seed-b 2"),
     "replay": ("run.mcap --speed max", "run.mcap --only camera --pdb"),
     "info": ("run.mcap", "federation.toml"),

@@ -368,13 +368,11 @@ def _default(file: Path, form: ExportForm) -> Path:
 
 def _page_of(recording: Recording, topics: Sequence[str]) -> bytes:
     """Return the page that `worldline view` shows, as a file that needs no server."""
-    from worldline.watch.page import packed, written_page
     from worldline.watch.recorded import recorded_show
 
     if topics:
         raise UsageError("a page has all topics", advice="leave out --topic")
-    show = recorded_show(recording)
-    return written_page([show.facts], {"packed": [packed(show)]}).encode()
+    return recorded_show(recording).page().encode()
 
 
 def _export_to_lcm(recording: Recording, path: Path, topics: Sequence[str]) -> None:

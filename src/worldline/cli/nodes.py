@@ -270,7 +270,9 @@ def _routes(run: Scheduler, root: int) -> Routes | None:
 # Tries a distributed algorithm on many seeds, shrinks what fails, and says how to repeat it.
 
 
-def _searched(console: Console, asked: SourcedTrial, kept: frozenset[str], outputs: NodesOutputs) -> Searched[Trial]:
+def _searched(
+    console: Console, asked: SourcedTrial, kept: frozenset[str], outputs: NodesOutputs, paging: PageOptions
+) -> Searched[Trial]:
     """Return what is searched; `kept` is what shrinking leaves as it is."""
     trial, source, seconds_max, *_ = asked
     file = [] if source is None else ["--file", str(source)]
@@ -280,6 +282,11 @@ def _searched(console: Console, asked: SourcedTrial, kept: frozenset[str], outpu
             console.print("---")
             console.print(own_lines(text_of(shrunk.records, times=outputs.times)))
         console.print(str(shrunk.failure), style="red")
+
+    def show(failing: Trial) -> None:
+        from worldline.cli.view import show_nodes_trial  # Here, since few searches have a page.
+
+        show_nodes_trial(trial.algorithm.name, failing, paging)
 
     return Searched(
         trial=trial,
@@ -293,6 +300,7 @@ def _searched(console: Console, asked: SourcedTrial, kept: frozenset[str], outpu
         shrink=lambda failing, progress: shrink(failing, keep=kept, seconds_max=seconds_max, progress=progress),
         describe=lambda shrunk: _describe(console, shrunk),
         tell=tell,
+        show=show if paging.watch else None,
         tells_faults=bool(trial.faults) or any(kind not in SHARES for kind in trial.kinds),
     )
 
@@ -425,7 +433,8 @@ def nodes(
         return
     if outputs.shows_one_run:
         raise UsageError("--record, --diagram, --topology-plot and --json show one run", advice="use them with --seed")
-    run_search(console, _searched(console, sourced, as_kept(search.keep or (), trial.algorithm), outputs), search)
+    kept = as_kept(search.keep or (), trial.algorithm)
+    run_search(console, _searched(console, sourced, kept, outputs, paging), search)
 
 
 # What goes with a schedule: how it is shown, not what happens.

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from worldline.cli.console import PlainConsole, own_lines
-from worldline.cli.options import takes
+from worldline.cli.options import PageOptions, takes
 from worldline.cli.runner import interruptible
 from worldline.cli.search_story import OF_SEEDS, Searched, SeedsOptions, run_search, show_failure
 from worldline.federation.inprocess.trial import FederationTrial, shrink_federation
@@ -58,6 +58,13 @@ class SearchOptions(SeedsOptions, frozen=True, kw_only=True):
         code.
     """,
     OF_SEEDS,
+    """
+    The page:
+    --watch  Show the failure on a page, as a story to step through.
+    --port
+    --host
+    --no-browser
+    """,
 )
 def search(
     target: str,
@@ -68,6 +75,7 @@ def search(
     day: str | None = None,
     schedules: str | None = None,
     code: str | None = None,
+    paging: PageOptions,
 ) -> None:
     """Try a federation on many seeds until a property fails or a program raises; shrink what fails."""
     save_to = wanted.save_to
@@ -77,11 +85,12 @@ def search(
     if target.endswith(_SAVED):
         named = RunOptions(settings=options.settings, draws=options.draws)
         says_more = options != named or day or schedules or wanted.seeds != _SEEDS or wanted.keep_going or save_to
-        _repeat(console, Path(target), _request(code or "", named, properties), says_more=bool(says_more))
+        _repeat(console, Path(target), _request(code or "", named, properties), paging, says_more=bool(says_more))
         return
     if code is not None:
         raise UsageError(f"--target is for a saved failure, and {target} is a target itself", advice="leave it out")
     request = replace(_request(target, options, properties, day), schedules=schedules)
+    name = Path(target.partition(":")[0]).stem
     trial = made_trial(request)
     if trial.schedules is not None and trial.schedules.way == "pct":
         console.print(trial.schedules.words() or "PCT: no program has two tasks ready at once")
@@ -100,6 +109,7 @@ def search(
         shrink=lambda failing, progress: shrink_federation(failing, seconds_max=wanted.seconds_max, progress=progress),
         describe=lambda shrunk: _describe(console, shrunk, besides),
         tell=lambda shrunk: show_failure(console, shrunk.records, shrunk.trial.written, shrunk.failure),
+        show=(lambda failing: _show(name, failing, paging)) if paging.watch else None,
     )
     run_search(console, searched, wanted)
 
@@ -130,10 +140,17 @@ def _check_place(path: Path, force: bool) -> None:
         )
 
 
-def _repeat(console: Console, file: Path, named: TrialRequest, *, says_more: bool) -> None:
+def _show(name: str, trial: FederationTrial, paging: PageOptions) -> None:
+    from worldline.cli.view import show_federation_trial  # Here, since few searches have a page.
+
+    show_federation_trial(name, trial, paging)
+
+
+def _repeat(console: Console, file: Path, named: TrialRequest, paging: PageOptions, *, says_more: bool) -> None:
     if says_more:
         raise UsageError(
-            f"{file} says itself which run it is", advice="leave out all but --target, --property, --set and --draws"
+            f"{file} says itself which run it is",
+            advice="leave out all but --target, --property, --set, --draws and --watch",
         )
     request = load_trial_request(file, named)
     trial = made_trial(request)
@@ -144,6 +161,8 @@ def _repeat(console: Console, file: Path, named: TrialRequest, *, says_more: boo
         console.print(f"it doesn't fail any more, digest {outcome.digest.hex()}")
         return
     show_failure(console, happenings, request.draws, outcome.failure)
+    if paging.watch:
+        _show(file.stem, trial, paging)
     raise typer.Exit(outcome.failure.exit_code)
 
 

@@ -48,7 +48,8 @@ class SeedsOptions(Struct, frozen=True, kw_only=True):
 class Searched(Generic[T]):
     """What is searched, and what its room does with a failure: how it is repeated, saved, shrunk and told.
 
-    `describe` says what was left by shrinking, and `tell` what happens then. Without properties, `unjudged` is said.
+    `describe` says what was left by shrinking, and `tell` what happens then; `show` opens a page on it. Without
+    properties, `unjudged` is said.
     """
 
     trial: T
@@ -62,6 +63,7 @@ class Searched(Generic[T]):
     shrink: Callable[[T, Callable[[int], None] | None], Any]
     describe: Callable[[Any], None]
     tell: Callable[[Any], None]
+    show: Callable[[T], None] | None = None
     tells_faults: bool = False  # Even if there were none.
 
 
@@ -91,8 +93,11 @@ def run_search(console: Console, room: Searched[T], options: SeedsOptions) -> No
         if save_to is not None:
             console.print(f"  {room.command_of_saved(save_to)}")
         room.tell(shrunk)
+        failing = shrunk.trial
     elif save_to is not None:
         console.print(f"  {room.command_of_saved(save_to)}")
+    if room.show is not None and not isinstance(failure, Stuck):
+        room.show(failing)
     raise typer.Exit(failure.exit_code)
 
 

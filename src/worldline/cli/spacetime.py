@@ -25,8 +25,7 @@ from worldline.history.outcome import Watch
 from worldline.model import LossError, ModelError, UsageError, WorldlineError
 from worldline.model.errors import Unread
 from worldline.model.text import counted, printable
-from worldline.pictures.spacetime import animation_html, minkowski_svg
-from worldline.pictures.spacetime.animation import check_moves
+from worldline.pictures.spacetime import minkowski_svg
 from worldline.processes.executor import Executor, as_executor
 from worldline.recording import Condition, Recording, Shelf
 from worldline.spacetime.causality import check
@@ -130,8 +129,9 @@ def drawn(
         )
         pictures.append((outputs.diagram, picture))
     if outputs.animation is not None:
-        page = animation_html(records, scene.n, title=title, until=scene.until, boundaries=scene.boundaries)
-        pictures.append((outputs.animation, page))
+        from worldline.watch.agents import agents_page  # Here, since few runs have one.
+
+        pictures.append((outputs.animation, agents_page(records, scene, title)))
     return pictures
 
 
@@ -202,8 +202,6 @@ def run_one(
     narrator = SpacetimeNarrator(outputs)
     simulation = example.build(seed=options.seed, trace=narrator.is_told or outputs.needs_records, **parameters)
     simulation.executor = executor
-    if outputs.animation is not None:
-        check_moves(simulation.space.n)
     ready = ready_spacetime(example.definition, simulation, end)
     ready.target, ready.options = target, RunOptions(settings=options.parameters)
 

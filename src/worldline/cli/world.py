@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,9 +22,8 @@ from worldline.files.saving import save
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome, Watch
 from worldline.model import UsageError, as_time, plan
-from worldline.model.text import counted
-from worldline.model.time import FOREVER, format_time
-from worldline.pictures.world.animation import Animation
+from worldline.model.text import counted, printable
+from worldline.model.time import FOREVER, SECOND, format_time
 from worldline.pictures.world.paths import PathsPicture
 from worldline.recording import Recorder, Shelf
 from worldline.recording.output import RecordingTarget
@@ -43,7 +42,7 @@ from worldline.world.console import (
     read_script,
     replay,
 )
-from worldline.world.description import WorldDescription
+from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.discovery import DiscoveryOptions, PeerRole
 from worldline.world.distributed import local_secondaries
 from worldline.world.engines import ENGINES, first_notes, open_engine
@@ -58,6 +57,7 @@ from worldline.world.secondary import PRIMARY, SILENCE_S, Secondary, network_par
 from worldline.world.spectator import WORLD_MEMBER, Spectator
 
 if TYPE_CHECKING:
+    from worldline.watch.show import Show
     from worldline.world.discovery import Discovery
 
 
@@ -241,6 +241,7 @@ class WorldOutputs(Struct, frozen=True, kw_only=True):
 # One run of a world: set up, shown, and written to files.
 
 _PROMPT = "> "
+_FRAMES_PER_SECOND = 50
 
 
 class HashLines(Spectator):
@@ -256,6 +257,25 @@ class HashLines(Spectator):
 
     def write(self, path: Path) -> None:
         save(path, "".join(self._lines).encode())
+
+
+class Placements(Spectator):
+    """Tells a page which secondary simulates which mover: that is no part of the history."""
+
+    every = 0
+
+    def __init__(self, show: Show) -> None:
+        self._show = show
+        self._step_ns = 0
+
+    def began(self, description: WorldDescription) -> None:
+        self._step_ns = description.step
+
+    def changed(
+        self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]
+    ) -> None:
+        owners = {name: affinities[name] for name, model in models.items() if name in affinities and not model.static}
+        self._show.placements.append((iteration * self._step_ns, owners))
 
 
 class WorldSession:
@@ -299,6 +319,8 @@ class WorldSession:
             spectators = list(self._spectators())
             if observer is not None:
                 spectators.append(WorldTeller(observer, every=self.outputs.record_every))
+            if page is not None:
+                spectators.append(Placements(page.show))
             with self._exchange() as exchange:
                 world = World(
                     self.description,
@@ -350,13 +372,24 @@ class WorldSession:
         title, outputs = self.description.name, self.outputs
         for path, spectator in (
             (outputs.paths, PathsPicture(title=title)),
-            (outputs.animation, Animation(title=title)),
             (outputs.hashes, HashLines()),
             (outputs.interactions, InteractionsLog()),
         ):
             if path is not None:
                 self._written.append((spectator.write, path))
                 yield spectator
+        if outputs.animation is not None:
+            yield from self._animated(outputs.animation)
+
+    def _animated(self, path: Path) -> Iterator[Spectator]:
+        """Yield what tells a page of the run, and remember to have that written to a file."""
+        from worldline.watch.live import LiveRun  # Here, since few runs have one.
+
+        facts = {"name": printable(self.description.name), "room": "world", "file": ""}
+        live = LiveRun(facts, bytes_max=2**62)
+        self._written.append((lambda place: save(place, live.page().encode()), path))
+        yield WorldTeller(live, every=-(-SECOND // (_FRAMES_PER_SECOND * self.description.step)))
+        yield Placements(live.show)
 
     # --- Running ---
 

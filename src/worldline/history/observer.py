@@ -20,7 +20,11 @@ from typing import Any
 
 LOG, META, MEASURE = "worldline/log", "worldline/meta", "worldline/measure"
 """The topics of notes that all rooms have: lines that members write, what the simulator does to them, and numbers that
-they measure, as an object with one field: the number, by its name."""
+they measure, as an object with one field: the number, by its name. Lines, and what the simulator does, have a `kind`
+if they tell of a fault (`FAULT_KINDS` in `model.lifecycle`)."""
+
+STATE = "worldline/state"
+"""The topic of notes that say what a member holds from then on: an object of values by their names."""
 
 OUTSIDE = ""
 """The name of no member: the sender of what comes from outside. No member can have it."""

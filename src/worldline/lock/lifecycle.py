@@ -49,11 +49,13 @@ from worldline.model.errors import UsageError
 from worldline.model.faults import ParticipantFault, spans_of
 from worldline.model.latency import Fixed
 from worldline.model.lifecycle import (
+    DOWN_LINE,
     ESTOP_LINE,
     ESTOP_LOG,
     FAULT_LINE,
     FAULT_LOG,
     UNEVENTFUL,
+    UP_LINE,
     Corruption,
     EmergencyNotice,
     Lifecycle,
@@ -563,9 +565,9 @@ class LifecycleFilter:
         for crash in meanwhile:
             self._note_fault(f"{crash[2]}, before it was up")
         if recovers:
-            self._note_fault(f"it recovers, and is incarnation {self.incarnation}")
+            self._note_fault(f"it recovers, and is incarnation {self.incarnation}", UP_LINE)
         elif self._life.boot is not None:
-            self._note_fault("it has booted")
+            self._note_fault("it has booted", UP_LINE)
 
     def _crash(self) -> NoReturn:
         """End the program here."""
@@ -586,7 +588,7 @@ class LifecycleFilter:
         if until == FOREVER:
             self._end_for_good(fault)
         else:
-            self._note_fault(str(fault))
+            self._note_fault(str(fault), DOWN_LINE)
             self._subscribe_as_declared()
             self.is_crashed = True
             wait.resumes = until
@@ -595,7 +597,7 @@ class LifecycleFilter:
 
     def _end_for_good(self, fault: ParticipantFault) -> None:
         self.is_crashed = False  # Until it has said its last words.
-        self._note_fault(str(fault))
+        self._note_fault(str(fault), DOWN_LINE)
         self._tell_down(FOREVER)
         self.ledger.leave()
         self.is_crashed = True
@@ -765,8 +767,8 @@ class LifecycleFilter:
 
     # --- Lines about it, for the digest and for those who look on ---
 
-    def _note_fault(self, what: str) -> None:
-        self._note(what, FAULT_LOG + what, FAULT_LINE)
+    def _note_fault(self, what: str, kind: str = FAULT_LINE) -> None:
+        self._note(what, FAULT_LOG + what, kind)
 
     def _note_once(self, fault: ParticipantFault) -> None:
         if fault not in self._faults.told_of:

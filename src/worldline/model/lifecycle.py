@@ -73,8 +73,14 @@ ESTOP_LOG = "emergency stop"
 FAULT_LOG = "fault: "
 """How log lines about a participant's faults begin."""
 
-FAULT_LINE, ESTOP_LINE, MEASURE_LINE = LOG_KINDS = ("fault", "estop", "measure")
-"""The kinds of lines that tell of either, or of a number that a program measures. Its other lines have none."""
+FAULT_LINE, DOWN_LINE, UP_LINE, ESTOP_LINE, MEASURE_LINE = LOG_KINDS = ("fault", "down", "up", "estop", "measure")
+"""The kinds of lines that tell of either, or of a number that a program measures. Its other lines have none.
+
+By `down` and `up` faults take a member away and give it back.
+"""
+
+FAULT_KINDS = (FAULT_LINE, DOWN_LINE, UP_LINE, ESTOP_LINE)
+"""The kinds of notes that tell what went wrong, or that it is over."""
 
 
 class Lifecycle(Struct, frozen=True, kw_only=True):

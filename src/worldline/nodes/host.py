@@ -19,7 +19,7 @@ from functools import partial
 from inspect import iscoroutinefunction, isgeneratorfunction
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn
 
-from worldline.history.observer import LOG, META, OUTSIDE
+from worldline.history.observer import LOG, META, OUTSIDE, STATE, Observer
 from worldline.history.plain import encoded, plain
 from worldline.kernel.draws import Draws
 from worldline.kernel.entity import Entity
@@ -27,6 +27,7 @@ from worldline.kernel.packing import size_of
 from worldline.model.blame import located, models, said_of
 from worldline.model.errors import ConfigurationError, ModelError, ObserverFailure, WorldlineError, shown
 from worldline.model.latency import Latency, Uniform
+from worldline.model.lifecycle import DOWN_LINE, FAULT_LINE, UP_LINE
 from worldline.model.links import Link
 from worldline.model.path import Path
 from worldline.model.reading import as_time
@@ -86,6 +87,7 @@ class NodeHost(Entity):
         "_is_plain",
         "_keeps_time",
         "_setting",
+        "_state_told",
         "_timers",
         "_unsent",
         "acted_at",
@@ -102,6 +104,7 @@ class NodeHost(Entity):
         self._ends = dict(enumerate(ends))  # Those that there are, by their local ids.
         self._by_name = {end.name: end for end in ends}
         self._groups: list[tuple[int, ...]] = []  # Who is cut off from all others, until the repair.
+        self._state_told = b""
         self._timers = _Timers()
         self._unsent = 0  # How many messages haven't even set out.
         self._is_calm = setting.executed is None and setting.script is None and not any(end.path for end in ends)
@@ -167,8 +170,20 @@ class NodeHost(Entity):
         self._has_executed()
 
     def _has_executed(self) -> None:
+        if self._wl_observer is not None and self.is_up:
+            self._tell_state(self._wl_observer)
         if self._setting.executed is not None:
             self._setting.executed(self.id)
+
+    def _tell_state(self, observer: Observer) -> None:
+        """Tell what the node shows of itself, if that has changed."""
+        names = getattr(self.node, "shows", ())
+        if not names:
+            return
+        state = encoded({name: getattr(self.node, name, None) for name in names})
+        if state != self._state_told:
+            self._state_told = state
+            observer.noted(self.name, STATE, self.now, state)
 
     def _let_execute(self, event: Event) -> None:
         self.create_node()
@@ -548,7 +563,13 @@ def tell_text(host: NodeHost, kind: Kind, text: object, what: str = "") -> None:
     record = NodeRecord(at=host.now, kind=kind, node=None if is_outside else host.id, text=str(text), what=what)
     topic = LOG if kind == "logged" else META
     who = OUTSIDE if is_outside else host.name
-    host._wl_observer.noted(who, topic, record.at, encoded({"text": record.text}), record)
+    told = {"text": record.text}
+    if record.is_fault:
+        told["kind"] = _FAULTS.get(record.what, FAULT_LINE)
+    host._wl_observer.noted(who, topic, record.at, encoded(told), record)
+
+
+_FAULTS = {"Crash": DOWN_LINE, "Recover": UP_LINE}
 
 
 # The ends of links: how long what goes in here is under way, and whether it is carried at all.

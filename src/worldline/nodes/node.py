@@ -124,10 +124,12 @@ class Node:
     It knows how many nodes there are, its own global id, and its neighbors only as local links, numbered from 0. Derive
     from it and write `execute`; take parameters of the algorithm as keyword arguments.
 
-    A crash wipes everything that a node has, except the attributes named in `stable`.
+    A crash wipes everything that a node has, except the attributes named in `stable`. Those named in `shows` are told
+    to observers whenever they have changed: pages show them.
     """
 
     stable: ClassVar[tuple[str, ...]] = ()
+    shows: ClassVar[tuple[str, ...]] = ()
 
     _host: NodeContext = NoHost()
 

@@ -15,6 +15,9 @@ from worldline.model.text import printable
 
 Kind = Literal["received", "sent", "logged", "dropped", "happened"]
 
+FAULTS = ("Crash", "Recover", "LinkDown", "LinkUp", "NeighborAdded", "NeighborRemoved", "Partition", "Repair")
+"""What faults do to nodes and to the network, and what ends them, as `what` of a record names it."""
+
 
 class NodeRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that happened. Times are nanoseconds.
@@ -42,6 +45,11 @@ class NodeRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     arrivals: tuple[int, ...] = ()
     reason: str = ""
     data: Any = None
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it is a fault, or the end of one; a message may have any name."""
+        return self.peer is None and self.kind in ("received", "happened") and self.what in FAULTS
 
     def __str__(self) -> str:
         reason = f" ({self.reason})" if self.reason else ""

@@ -6,7 +6,7 @@ import math
 import os
 import pickle
 import shlex
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -47,6 +47,7 @@ from worldline.search.searching import (
     search_seeds,
     write_saved,
 )
+from worldline.search.telling import StoryStep
 
 
 class DayDeliveries:
@@ -274,6 +275,23 @@ class Trial(Struct, frozen=True, kw_only=True):
         )
 
 
+# -- Told step by step
+
+
+def story_steps(trial: Trial, records: Iterable[NodeRecord]) -> Iterator[StoryStep]:
+    """Yield what happened in a run of a trial. Faults matter, and messages that don't take the usual time."""
+    exceptions = {} if trial.script is None else trial.script.exceptions
+    numbers: dict[tuple[int, int], int] = {}
+    for record in records:
+        matters = record.is_fault or record.kind == "dropped"
+        if record.kind == "sent" and record.node is not None and record.peer is not None:
+            way = record.node, record.peer
+            number = numbers[way] = numbers.get(way, -1) + 1
+            matters = (*way, number) in exceptions or not record.arrivals
+        who = "" if record.node is None else str(record.node)
+        yield StoryStep(record.at, who, str(record).removeprefix(who).removeprefix(":").strip(), matters)
+
+
 # -- Loaded from a user's file
 
 FORM = 'write model = Algorithm(name="mine", node=Mine, topology="clique:3"), from worldline.nodes'
@@ -448,20 +466,22 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
     write_saved(path, schedule)
 
 
-def load(path: Path, file: Path | None = None) -> tuple[Trial, Path | None]:
+def load(path: Path, file: Path | None = None, option: str = "--file") -> tuple[Trial, Path | None]:
     """Read a trial, and return where its algorithm was loaded from if it isn't one of ours.
 
-    That is `file`, which the caller names: a schedule is data, and chooses no code.
+    That is `file`, which the caller names by an option: a schedule is data, and chooses no code.
     """
     schedule = read_saved(path, TrialFile, "a schedule")
     if schedule.file and file is None:
         named = os.path.normpath(path.parent / schedule.file)
         raise ConfigurationError(
             f"{path} is of an algorithm in a file, and runs only one that you name",
-            advice=f"if you trust what it names: --file {shlex.quote(named)}",
+            advice=f"if you trust what it names: {option} {shlex.quote(named)}",
         )
     if file is not None and not schedule.file:
-        raise ConfigurationError(f"{path} is of {shown(schedule.algorithm)}, not of a file", advice="leave out --file")
+        raise ConfigurationError(
+            f"{path} is of {shown(schedule.algorithm)}, not of a file", advice=f"leave out {option}"
+        )
     try:
         trial = _trial(schedule, file)
         trial.scheduler()  # Whatever can't be run is refused there.

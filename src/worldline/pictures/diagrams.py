@@ -8,8 +8,7 @@ from worldline.model.errors import UsageError, shown
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
 from worldline.pictures.nodes import diagram_svg, topology_svg
-from worldline.pictures.player import Page
-from worldline.pictures.spacetime import animation_html, minkowski_svg
+from worldline.pictures.spacetime import minkowski_svg
 from worldline.pictures.svg import Svg
 from worldline.recording.reader import Recording, intact, recorded_account
 from worldline.spacetime.outcome import SCENE, AgentRecord, Scene, SpacetimeOutcome, recall
@@ -23,19 +22,14 @@ def diagram(run: Any, *, title: str = "") -> Svg:
         if not run.records:
             raise UsageError("the run wasn't traced", advice="make it so: Scheduler(..., trace=True)")
         return diagram_svg(run.records, run.num_nodes, title=title or run.topology.name, until=run.now)
-    scene, records = _told(run)
+    scene, records = told_agents(run)
     return minkowski_svg(
         records, scene.n, field=scene.field, title=title, until=scene.until, boundaries=scene.boundaries
     )
 
 
-def animation(run: Any, *, title: str = "") -> Page:
-    """Animate agents in spacetime: their outcome, if it was traced, or their recording."""
-    scene, records = _told(run)
-    return animation_html(records, scene.n, title=title, until=scene.until, boundaries=scene.boundaries)
-
-
-def _told(run: Any) -> tuple[Scene, list[AgentRecord]]:
+def told_agents(run: Any) -> tuple[Scene, list[AgentRecord]]:
+    """Return what an outcome of spacetime, or its recording, tells of its agents."""
     if isinstance(run, SpacetimeOutcome):
         if run.scene is None or run.kept is None:
             raise UsageError("the run wasn't traced", advice="make it so: ForwardSimulation(..., trace=True)")

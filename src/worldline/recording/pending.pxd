@@ -1,5 +1,7 @@
 cimport cython
 
+from worldline.history.observer cimport Observer
+
 cdef long long FOREVER
 cdef object _encode
 cdef Py_ssize_t _HASH_EVERY, _WEIGHT_OF_A_MESSAGE, _WEIGHT_OF_A_FATE
@@ -67,6 +69,10 @@ cdef class Pending:
     cpdef list _remove(self, Py_ssize_t count)
     @cython.locals(publication=Publication)
     cpdef _carry_out_closures(self)
+
+
+cdef class OrderingObserver(Observer):
+    cdef public Pending _pending
 
 
 cdef class Contents:

@@ -22,11 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import blake2b
+from typing import Any
 
 from msgspec import msgpack
 
 from worldline.history.diff.account import Fate
-from worldline.history.observer import OUTSIDE, UNDER_WAY
+from worldline.history.observer import OUTSIDE, UNDER_WAY, Observer
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER, format_time
 from worldline.recording.facts import Count
@@ -281,6 +282,29 @@ class Pending:
                 f" if it expires at {format_time(publication.expiry)}"
             )
         return InternalError(problem, participant=receiver, at=arrival)
+
+
+class OrderingObserver(Observer):
+    """An observer to whom all messages and notes are pending until they are final: of a recording, of a page."""
+
+    def __init__(self, worth_a_look: int) -> None:
+        self._pending = Pending(worth_a_look)
+
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
+        self._pending.sent(who, number, topic, at, payload, until)
+
+    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
+        self._pending.arrives(sender, number, receiver, at, copy, lost)
+
+    def lasts(self, sender: str, number: int, until: int) -> None:
+        self._pending.lasts(sender, number, until)
+
+    def closed(self, receiver: str, topic: str, at: int) -> None:
+        self._pending.closed(receiver, topic, at)
+
+    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
+        if payload is not None:
+            self._pending.noted(who, topic, at, payload)
 
 
 # The certificate of a recording: a hash over everything that it says, in canonical form.

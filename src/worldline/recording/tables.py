@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from worldline.history.diff.account import NOTES, Account, named
+from worldline.history.diff.account import NOTES, Account, kind_of_note, named
 from worldline.history.diff.values import payload_text
 from worldline.history.fields import Fields, fields_of, joined
 from worldline.model.errors import UsageError
@@ -273,7 +273,8 @@ def _events(account: Account, topics: Sequence[str]) -> Iterator[dict[str, Any]]
                 yield _naming("thread_name", rows[name], named(name))
         told = {"payload": payload_text(payload or b""), "sequence": number}
         if its_topic in NOTES and not fates:
-            yield {"ph": "i", "s": "t", "cat": "note", **_place(NOTES[its_topic], rows[sender], at), "args": told}
+            kind = kind_of_note(its_topic, payload or b"") or "note"
+            yield {"ph": "i", "s": "t", "cat": kind, **_place(NOTES[its_topic], rows[sender], at), "args": told}
             continue
         yield {"ph": "X", "dur": _MOMENT, "cat": "send", **_place(f"send {its_topic}", rows[sender], at), "args": told}
         for arrival, receiver, copy, lost in fates:

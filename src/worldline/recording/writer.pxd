@@ -1,15 +1,13 @@
 cimport cython
 
-from worldline.history.observer cimport Observer
 from worldline.recording.chunks cimport ChunkedFile
-from worldline.recording.pending cimport Contents, Pending, Publication
+from worldline.recording.pending cimport Contents, OrderingObserver, Publication
 
 cdef long long FOREVER, SEQUENCES
 cdef Py_ssize_t MESSAGE_MAX
 
 
-cdef class Recorder(Observer):
-    cdef public Pending _pending
+cdef class Recorder(OrderingObserver):
     cdef Contents _contents
     cdef dict _encodings
     cdef object _encoding

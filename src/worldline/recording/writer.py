@@ -19,7 +19,6 @@ from msgspec import json, structs
 
 from worldline.history.diff.account import Fate
 from worldline.history.journal import run_digest
-from worldline.history.observer import Observer
 from worldline.model.errors import LossError, UsageError, WorldlineError
 from worldline.model.plan import Plan
 from worldline.model.time import FOREVER
@@ -43,7 +42,7 @@ from worldline.recording.facts import (
     to_metadata,
 )
 from worldline.recording.output import Output, RecordingTarget
-from worldline.recording.pending import SEQUENCES, Contents, Pending, Publication
+from worldline.recording.pending import SEQUENCES, Contents, OrderingObserver, Publication
 from worldline.recording.scan import ENVELOPE_SCHEMA, ENVELOPE_SCHEMA_NAME, SHARED_CHANNEL, RecordedPath, put_in
 
 PATHS_MAX = 65_000
@@ -69,7 +68,7 @@ _ENVELOPES = Schema(ENVELOPE_SCHEMA_NAME, "jsonschema", ENVELOPE_SCHEMA), "", SH
 _LOSSES = Schema(LOST_SCHEMA_NAME, "jsonschema", LOST_SCHEMA), LOST_TOPIC, LOST_CHANNEL
 
 
-class Recorder(Observer):
+class Recorder(OrderingObserver):
     """Records one run. A path must be new, unless `overwrite`; a file object stays open.
 
     `encodings` says how the payloads on a topic are encoded, ``{"pose": "json"}``, and `encoding` how those on all
@@ -113,7 +112,7 @@ class Recorder(Observer):
                 **structs.asdict(provenance or Provenance()),
             )
         )
-        self._pending = Pending(chunk_size)  # Less wouldn't fill a chunk, and nothing smaller reaches the disk.
+        super().__init__(chunk_size)  # Less wouldn't fill a chunk, and nothing smaller reaches the disk.
         self._contents = Contents(header)
         self._encodings = dict(encodings or {})
         self._encoding = encoding
@@ -144,22 +143,6 @@ class Recorder(Observer):
 
     def began(self, who: str, at: int) -> None:
         self._parts[who] = MemberFacts(started=at)
-
-    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
-        self._pending.sent(who, number, topic, at, payload, until)
-
-    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
-        self._pending.arrives(sender, number, receiver, at, copy, lost)
-
-    def lasts(self, sender: str, number: int, until: int) -> None:
-        self._pending.lasts(sender, number, until)
-
-    def closed(self, receiver: str, topic: str, at: int) -> None:
-        self._pending.closed(receiver, topic, at)
-
-    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
-        if payload is not None:
-            self._pending.noted(who, topic, at, payload)
 
     def ended(self, who: str, at: int, chain: bytes) -> None:
         self._parts[who] = MemberFacts(started=self._parts[who].started, left=at, digest=chain.hex())

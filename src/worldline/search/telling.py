@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from worldline.model.draws.distributions import DrawnValue
 from worldline.model.draws.names import MessageFate, fate_of
@@ -36,26 +37,23 @@ def is_idle(each: Happening) -> bool:
     return segment is not None and segment.is_idle
 
 
-def story_lines(
+class StoryStep(NamedTuple):
+    """One thing that happened. It matters if all may have begun there: a fault, or a message that the failure takes."""
+
+    at: int
+    who: str
+    text: str
+    matters: bool
+
+
+def story_steps(
     happenings: Iterable[Happening], draws: Mapping[str, DrawnValue] | None, *, with_idle: bool = True
-) -> list[str]:
-    """Return the lines of a story. `draws` are those that the failure takes, and what they are about is never left out.
+) -> Iterator[StoryStep]:
+    """Yield what happened, one by one. `draws` are those that the failure takes: what they do to a message is said.
 
     Segments of programs that only acknowledge or close are left out unless it is told `with_idle` ones.
     """
-    lines = list(_lines_of(happenings, _fates(draws), with_idle))
-    before = lines[:-_LINES_MAX]
-    earlier = [text for text, matters in before if matters][-_EARLIER_MAX:]
-    found = [f"... {len(before):,} before that" + (", among them" if earlier else "")] if before else []
-    found += [*earlier, "..."] if earlier else []
-    return found + [text for text, _ in lines[-_LINES_MAX:]]
-
-
-def _lines_of(
-    happenings: Iterable[Happening], fates: Sequence[MessageFate], with_idle: bool
-) -> Iterator[tuple[str, bool]]:
-    """Yield the lines of a story, and whether it may all have begun there: a fault, or a message that it takes."""
-    sent: dict[tuple[str, str], int] = {}
+    fates, sent = _fates(draws), dict[tuple[str, str], int]()
     for each in happenings:
         of = each.who, each.topic
         becomes = list[str]()
@@ -64,10 +62,26 @@ def _lines_of(
             becomes = [fate.text for fate in fates if (fate.sender, fate.topic, fate.number) == (*of, number)]
         if becomes or with_idle or not is_idle(each):
             becoming = f"  ({', '.join(becomes)})" if becomes else ""
-            text = f"{format_time(each.at):>12}  {each.who}  {told(each)}{becoming}"
-            yield text, each.kind == "befell" or bool(becomes)
+            matters = each.kind == "befell" or bool(becomes)
+            yield StoryStep(each.at, each.who, f"{told(each)}{becoming}", matters)
 
 
-def _fates(draws: Mapping[str, DrawnValue] | None) -> list[MessageFate]:
+def story_lines(
+    happenings: Iterable[Happening], draws: Mapping[str, DrawnValue] | None, *, with_idle: bool = True
+) -> list[str]:
+    """Return the last lines of a story, and of those before them what matters."""
+    steps = list(story_steps(happenings, draws, with_idle=with_idle))
+    before = steps[:-_LINES_MAX]
+    earlier = [_line(step) for step in before if step.matters][-_EARLIER_MAX:]
+    found = [f"... {len(before):,} before that" + (", among them" if earlier else "")] if before else []
+    found += [*earlier, "..."] if earlier else []
+    return found + [_line(step) for step in steps[-_LINES_MAX:]]
+
+
+def _line(step: StoryStep) -> str:
+    return f"{format_time(step.at):>12}  {step.who}  {step.text}"
+
+
+def _fates(draws: Mapping[str, DrawnValue] | None) -> Sequence[MessageFate]:
     fates = (fate_of(name, value) for name, value in (draws or {}).items())
     return [fate for fate in fates if fate is not None]

@@ -387,9 +387,11 @@ def check_end(until: float) -> None:
         )
 
 
-def tell(observer: Observer, scene: Scene, outcome: SpacetimeOutcome) -> None:
-    """Tell all that has happened in a run that was traced: who took part, what was sent, and what became of it."""
-    records = outcome.records
+def tell(observer: Observer, scene: Scene, records: Sequence[AgentRecord], members: Mapping[str, End] | None) -> None:
+    """Tell all that has happened in a run that was traced: who took part, what was sent, and what became of it.
+
+    A run that has failed has no members: no agent has got to the end.
+    """
     end = nanoseconds(scene.until) + 1
     for name, first in _firsts(records).items():
         observer.began(name, nanoseconds(first.at[0]))
@@ -411,9 +413,8 @@ def tell(observer: Observer, scene: Scene, outcome: SpacetimeOutcome) -> None:
             observer.noted(who, MEASURE, at, encoded({record.what: record.given}), record)
         else:
             observer.noted(who, LOG if record.kind == "log" else META, at, _encode(record), record)
-    if outcome.failure is None:  # Otherwise no agent has got to the end.
-        for name, member in outcome.members.items():
-            observer.ended(name, *member)
+    for name, member in (members or {}).items():
+        observer.ended(name, *member)
     observer.passed(end + 1)
 
 

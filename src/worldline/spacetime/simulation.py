@@ -200,7 +200,8 @@ class ForwardSimulation:
     def _tell(self, observer: Observer, outcome: SpacetimeOutcome) -> None:
         """Tell an observer what has happened. If it can't take that, an error of the run stays the one to be told."""
         try:
-            tell(GuardedObserver(observer), self.scene(outcome.until), outcome)
+            members = outcome.members if outcome.failure is None else None
+            tell(GuardedObserver(observer), self.scene(outcome.until), outcome.records, members)
         except WorldlineError as error:
             if outcome.failure is None:
                 raise

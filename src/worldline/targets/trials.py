@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import DecodeError, Struct, json, structs
 
 from worldline.federation.inprocess.trial import FederationTrial
 from worldline.federation.participant.program import Federation
@@ -153,8 +154,16 @@ def save_trial(request: TrialRequest, trial: FederationTrial, path: Path) -> Non
     write_saved(path, saved)
 
 
-def load_trial_request(path: Path, named: TrialRequest) -> TrialRequest:
-    """Read what was written down; what it runs is what the user has `named`.
+def is_saved_trial(path: Path) -> bool:
+    """Whether a file is a saved failure of a federation, as far as it can be read; of nodes it names no target."""
+    try:
+        return "target" in json.decode(path.read_bytes(), type=dict[str, Any])
+    except (OSError, DecodeError, UnicodeDecodeError):
+        return True  # It is read again, and refused.
+
+
+def load_trial_request(path: Path, named: TrialRequest, command: str = "search") -> TrialRequest:
+    """Read what was written down; what it runs is what the user has `named`, for a command.
 
     Such a file is data, and may come from a stranger. So its target, properties, settings and table of draws, all of
     which name code, count only if the user names them, too.
@@ -176,7 +185,7 @@ def load_trial_request(path: Path, named: TrialRequest) -> TrialRequest:
         )
         raise UsageError(
             f"{path} is data, and runs only what you name",
-            advice=f"if you trust what it names: {command_of_saved(path, says)}",
+            advice=f"if you trust what it names: {command_of_saved(path, says, command)}",
         )
     return structs.replace(
         named,
@@ -191,9 +200,9 @@ def load_trial_request(path: Path, named: TrialRequest) -> TrialRequest:
     )
 
 
-def command_of_saved(path: Path, request: TrialRequest) -> str:
-    """Return the command that runs a saved failure."""
-    words = ["worldline", "search", str(path), "--target", request.target]
+def command_of_saved(path: Path, request: TrialRequest, command: str = "search") -> str:
+    """Return the command that runs a saved failure, or shows it."""
+    words = ["worldline", command, str(path), "--target", request.target]
     words += [word for name in request.properties for word in ("--property", name)]
     words += [word for setting in request.settings for word in ("--set", setting)]
     words += ["--draws", request.table] if request.table is not None else []

@@ -22,18 +22,20 @@ from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome, Status, Watch
 from worldline.history.telling import SeveralObservers
 from worldline.lock.why.reasons import Situation
+from worldline.lock.why.words import hints
 from worldline.model.errors import LossError, UsageError, WorldlineError, shown
 from worldline.model.reading import as_time
 from worldline.model.text import printable
 from worldline.model.time import FOREVER, format_time
-from worldline.recording.pending import Pending, Publication
+from worldline.pictures.page import Page
+from worldline.recording.pending import OrderingObserver, Publication
 from worldline.watch.show import Show
 from worldline.watch.tape import Tape
 from worldline.wire.operator import RunOver
 
 ROWS_KEPT = 1_000_000
 BYTES_KEPT = 2**26
-"""How much of a run that goes on is kept for pages: messages, and bytes of their payloads."""
+"""How much of a run that goes on is kept for pages: messages, and bytes of those whose payloads are kept, too."""
 
 _TAKE_S, _ASK_S, _LOOK_S = 0.1, 0.5, 0.5
 _NEVER = 2**62  # Bytes: what is final is taken by the clock instead.
@@ -68,18 +70,20 @@ class KeptMessages:
 
 
 def _weight(sending: Sending) -> int:
-    return 100 + len(sending[3] or b"")  # About what a short one takes.
+    return 250 + 150 * len(sending[4]) + len(sending[3] or b"")  # About what the objects take.
 
 
-class LiveRun(Observer):
+class LiveRun(OrderingObserver):
     """What a run has to tell so that pages see it: as an observer, and as a watch (`watch`).
 
     `operator` connects to the run, where it has a server that listens.
     """
 
-    def __init__(self, facts: dict[str, Any], operator: Callable[[], Operator] | None = None) -> None:
-        self._kept = KeptMessages()
-        self._pending = Pending(_NEVER)
+    def __init__(
+        self, facts: dict[str, Any], operator: Callable[[], Operator] | None = None, bytes_max: int = BYTES_KEPT
+    ) -> None:
+        super().__init__(_NEVER)
+        self._kept = KeptMessages(bytes_max)
         self._holding = Holding()
         self._operating = None if operator is None else Operating(operator)
         self.show = Show(
@@ -100,22 +104,6 @@ class LiveRun(Observer):
 
     def began(self, who: str, at: int) -> None:
         self.show.tape.member(who, at)
-
-    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
-        self._pending.sent(who, number, topic, at, payload, until)
-
-    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
-        self._pending.arrives(sender, number, receiver, at, copy, lost)
-
-    def lasts(self, sender: str, number: int, until: int) -> None:
-        self._pending.lasts(sender, number, until)
-
-    def closed(self, receiver: str, topic: str, at: int) -> None:
-        self._pending.closed(receiver, topic, at)
-
-    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
-        if payload is not None:
-            self._pending.noted(who, topic, at, payload)
 
     def ended(self, who: str, at: int, chain: bytes) -> None:
         self.show.tape.member(who, 0, at)
@@ -178,6 +166,13 @@ class LiveRun(Observer):
         digest = outcome.digest.hex() or None
         self._finish({"time": outcome.now, "events": outcome.events, "digest": digest}, outcome.failure)
 
+    def page(self, failure: str | None = None) -> Page:
+        """Return a page of what has happened, as a file; of a run that was watched for nothing else."""
+        self._take(self._pending.take())
+        self.show.facts |= {"live": False, "orders": False}
+        self.show.status = {"phase": "over" if failure is None else "failed", "failure": failure}
+        return self.show.page()
+
     def failed(self, error: BaseException) -> None:
         """Tell pages why the run was broken off."""
         with suppress(WorldlineError):
@@ -187,8 +182,16 @@ class LiveRun(Observer):
     def _finish(self, facts: dict[str, Any], failure: BaseException | None) -> None:
         self.show.facts["orders"] = False
         phase = "over" if failure is None else "failed"
-        told: dict[str, Any] = {"failure": None if failure is None else str(failure), "waits": [], "standings": None}
+        told: dict[str, Any] = {**failure_told(failure), "waits": [], "standings": None}
         self.show.status = {**self.show.status, **facts, **told, "phase": phase}
+
+
+def failure_told(failure: BaseException | None) -> dict[str, Any]:
+    """Return what pages are told of a failure: its words, and, if they are known, its time and its participant."""
+    if not isinstance(failure, WorldlineError):
+        return {"failure": None if failure is None else str(failure)}
+    who = None if failure.participant is None else failure.participant.removeprefix("node ")
+    return {"failure": str(failure), "failedAt": failure.at, "failedBy": who}
 
 
 class Holding:
@@ -315,6 +318,7 @@ def in_plain(situation: Situation) -> dict[str, Any]:
             }
             for each in situation.standings
         ],
+        "hints": hints(situation),
         "links": [[hop.sender, hop.receiver, hop.topic, hop.latency] for hop in situation.links],
     }
     if situation.speed is not None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from worldline.history.diff.account import Sending
 from worldline.model.text import printable
 from worldline.recording.reader import Recording, intact, recorded_account, shortcoming, story
-from worldline.recording.walk import records
+from worldline.recording.walk import Record, records
 from worldline.watch.show import Show, in_background
 from worldline.watch.tape import Tape
 
-_BATCH = 20_000
+_BATCH, _CHUNKS = 20_000, 8
 
 
 class RecordedSource:
@@ -56,18 +56,32 @@ def recorded_show(recording: Recording) -> Show:
         account = recorded_account(recording)
         for name, stay in sorted(account.stays.items()):
             show.tape.member(name, stay.began, stay.ended)
-        sendings = iter(account.sendings)
-        while batch := list(islice(sendings, _BATCH)):
-            show.tape.add(batch)
+        if account.is_complete and not recording.scan.is_reordered:
+            _read_as_it_stands(recording, show.tape)
+        else:
+            sendings = iter(account.sendings)
+            while batch := list(islice(sendings, _BATCH)):
+                show.tape.add(batch)
         status: dict[str, Any] = {"phase": "over", "digest": None if outcome is None else outcome.digest}
         if outcome is not None and outcome.status != "complete":
-            status["failure"] = story(outcome)
+            status |= {"failure": story(outcome), "failedAt": outcome.at, "failedBy": outcome.participant or None}
         elif outcome is None:
             status["failure"] = shortcoming(recording)
         show.status = status
 
     show.reading = in_background(read, show)
     return show
+
+
+def _read_as_it_stands(recording: Recording, tape: Tape) -> None:
+    """Read a file that is whole, some chunks at a time."""
+    scan, channels = recording.scan, dict(recording.channels)
+    rest: list[Record] = []
+    with recording.path.open("rb") as file:
+        for start in range(0, len(scan.chunks), _CHUNKS):
+            found = records(scan, file, scan.chunks[start : start + _CHUNKS], channels)
+            rest = tape.add_recorded(chain(rest, found))
+    tape.add((sent, path.sender, path.topic, payload, [], number) for _, sent, number, path, payload, _ in rest)
 
 
 def room_of(recording: Recording) -> str:

@@ -26,7 +26,7 @@ from msgspec import DecodeError, json
 
 from worldline.model.errors import UsageError, WorldlineError
 from worldline.model.text import printable
-from worldline.watch.page import policy, written_page
+from worldline.pictures.page import policy, title_of, written_page
 from worldline.watch.show import Show
 
 LOOPBACK = "127.0.0.1"
@@ -43,7 +43,8 @@ class PageServer:
     ) -> None:
         self._shows = shows
         self._token = secrets.token_urlsafe(16)
-        self._page = written_page([show.facts for show in shows], extras or {}).encode()
+        facts = [show.facts for show in shows]
+        self._page = written_page(title_of(facts), {"shows": facts, **(extras or {})}).encode()
         self._http = _opened(host, port)
         self._http.answer = self._answer
         self._thread = threading.Thread(

@@ -1,31 +1,46 @@
 """What a page is shown of one run, and what it can have done: the same for a run that goes on and for a recording.
 
 A page asks for what it hasn't got (`news`), for a message that was clicked, and for a signal that was picked. What it
-wants done is an order: `pause`, `resume`, `step`, `end`. A recording takes none.
+wants done is an order: `pause`, `resume`, `step`, `end`. A recording takes none. A page that is a file has all of that
+in it (`packed`), up to a size that a browser still reads: of long runs, all messages, but neither all payloads nor all
+signals.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from math import inf
 from typing import Any, Protocol
+from zlib import compress
+
+from msgspec import json
 
 from worldline.history.diff.account import NOTES, Sending
 from worldline.history.diff.values import decoded, is_nothing, payload_text
 from worldline.history.fields import fields_of
 from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.text import printable
+from worldline.pictures.page import Page, title_of, written_page
 from worldline.watch.scene import scene_of
 from worldline.watch.tape import ROWS_AT_ONCE, Tape
 
 POINTS_MAX = 20_000
 """How many points of a signal a page is given: no screen shows more."""
 
+PACKED_MESSAGES_MAX, PACKED_BYTES_MAX = 20_000, 2**21
+"""Messages whose payloads go into a file, and how many bytes of payloads."""
+
+PACKED_POINTS_MAX = 150_000
+"""Points of signals that go into a file."""
+
+_SCENE_SHARE = 0.05  # Of all time, at most, goes into finding out how the solids of a run that goes on move.
+_UNPLOTTED = NOTES.keys() - {"worldline/log", "worldline/measure", "worldline/record"}  # Whose numbers count nothing.
 _TEXT_MAX = 20_000
 _FIELDS_MAX = 500  # Of a topic.
 _LOOKED_AT = 200  # Messages of a topic whose fields are listed: the rest have hardly others.
@@ -65,6 +80,9 @@ class Show:
         self._order = order
         self._look = look
         self._watched = 0.0
+        self._scene: dict[str, Any] | None = None
+        self._next_scene = 0.0
+        self.placements: list[tuple[int, dict[str, str]]] = []  # Which secondary has which mover, from when on.
 
     @property
     def is_watched(self) -> bool:
@@ -88,7 +106,7 @@ class Show:
         found: dict[str, dict[str, None]] = {}
         looked: Counter[str] = Counter()
         for _, _, topic, payload, _, _ in self._source.sendings():
-            if payload is not None and looked[topic] < _LOOKED_AT:
+            if payload is not None and topic not in _UNPLOTTED and looked[topic] < _LOOKED_AT:
                 looked[topic] += 1
                 found.setdefault(topic, {}).update(dict.fromkeys(name for name, _ in numbers_in(payload)))
         return {printable(topic): list(names)[:_FIELDS_MAX] for topic, names in sorted(found.items()) if names}
@@ -132,8 +150,45 @@ class Show:
         return islice(rows, count)
 
     def scene(self) -> dict[str, Any] | None:
-        """Return the solids of a world and how they move, if it is one."""
-        return scene_of(self._source.sendings())
+        """Return the solids of a world and how they move, if it is one; of a run that goes on, what was found last."""
+        began = time.monotonic()
+        if began >= self._next_scene:
+            found = scene_of(self._source.sendings())
+            self._scene = None if found is None else {**found, "placements": self.placements}
+            ended = time.monotonic()
+            is_over = self.status["phase"] in ("over", "failed")
+            self._next_scene = inf if is_over else ended + (ended - began) / _SCENE_SHARE
+        return self._scene
+
+    def packed(self) -> dict[str, Any]:
+        """Return all that a page could ask for, as it is answered."""
+        if self.reading is not None:
+            self.reading.join()
+        fields, signals, points = self.fields(), {}, 0
+        for found in self.signals(fields):
+            points += sum(len(line["times"]) for line in found["lines"])
+            if points <= PACKED_POINTS_MAX:
+                signals[f"{found['topic']} {found['field']}"] = found
+        messages, size = [], 0
+        for place, payload in enumerate(self.payloads(PACKED_MESSAGES_MAX)):
+            size += len(payload)
+            if size > PACKED_BYTES_MAX:
+                break
+            row = self.tape.row(place)
+            if row is not None:
+                messages.append(with_payload(row, payload))
+        return {
+            "news": b64encode(self.news({}, rows_max=2**62)).decode(),
+            "messages": messages,
+            "fields": fields,
+            "signals": signals,
+            "scene": self.scene(),
+        }
+
+    def page(self) -> Page:
+        """Return the page as a file, which needs no server."""
+        packed = b64encode(compress(json.encode([self.packed()]))).decode()
+        return written_page(title_of([self.facts]), {"shows": [self.facts], "packed": packed})
 
     def order(self, name: str, given: dict[str, Any]) -> str:
         """Do what a page wants done, and say what came of it."""

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -287,13 +288,19 @@ def test_the_page_needs_nothing_else_and_escapes_texts(run: Path) -> None:
     page = plot(run, topics=["state.mode", "state.x"], title="</script><b>").html()
     assert "default-src 'none'" in page
     assert "<b>" not in page
-    assert not re.search(r"""(?:src|href)=["'](?!#)""", page.partition("<noscript>")[0])
-    data = json.loads(re.findall(r'<script id="data" type="application/json">(.*?)</script>', page)[0])
-    assert data["panels"][0]["levels"] == ["off", "<on>"]
-    assert data["panels"][1]["lines"][0]["y"][:3] == [0.0, 0.5, 1.0]
+    assert not re.search(r"""(?:src|href)=["'](?!#|data:)""", page)
+    panels = chart_in(page)["panels"]
+    assert panels[0]["levels"] == ["off", "<on>"]
+    assert panels[1]["lines"][0]["y"][:3] == [0.0, 0.5, 1.0]
     bars = plot(run, topics="state.x", kind="histogram").html()
-    assert "<figure><svg" in bars
-    assert "<script" not in bars
+    assert chart_in(bars)["panels"] == []
+    picture = b64decode(re.findall(r'<img id="picture" alt="[^"]*" src="data:image/svg\+xml;base64,([^"]+)">', bars)[0])
+    assert ElementTree.fromstring(picture).tag.endswith("svg")
+
+
+def chart_in(page: str) -> Any:
+    """Return the chart that a page has in it."""
+    return json.loads(re.findall(r'<script id="data" type="application/json">(.*?)</script>', page)[0])["chart"]
 
 
 def test_the_command_writes_what_its_ending_says(worldline: Command, run: Path) -> None:

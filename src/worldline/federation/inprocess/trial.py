@@ -11,6 +11,7 @@ from msgspec import structs
 from worldline.federation.inprocess.run import run
 from worldline.federation.participant.program import Federation
 from worldline.history.journal import Journal
+from worldline.history.observer import Observer
 from worldline.history.outcome import ALL_OTHERS, Status
 from worldline.model.draws.distributions import ClockOffset, ClockRate, DrawnValue, Turn
 from worldline.model.draws.names import (
@@ -151,10 +152,10 @@ class FederationTrial:
         outcome, happenings = self.told()
         return outcome, len(happenings)
 
-    def told(self, *, quiet: bool = True) -> tuple[TrialOutcome, list[Happening]]:
+    def told(self, *, quiet: bool = True, observer: Observer | None = None) -> tuple[TrialOutcome, list[Happening]]:
         """Run it, and return what has happened as well, up to where a property failed or a program raised.
 
-        Unless it is `quiet`, what programs print is printed.
+        Unless it is `quiet`, what programs print is printed. An observer is told all of the run.
         """
         federation = self.federation()
         federation.plan()  # What can't be run is refused, and isn't a failure of the model.
@@ -162,7 +163,13 @@ class FederationTrial:
         look, draws = _Look(), self.draw_function()
         try:
             with quietly() if quiet else nullcontext():
-                outcome = run(federation, keep_journals=journals, draws=self._draw_inputs(draws), watch=look.at)
+                outcome = run(
+                    federation,
+                    keep_journals=journals,
+                    draws=self._draw_inputs(draws),
+                    watch=look.at,
+                    observer=observer,
+                )
         except Expired as expired:
             raise look.named(expired.stuck()) from None
         except (InternalError, Interrupted):
@@ -275,7 +282,6 @@ def shrink_federation(
     trial = _FederationShrinking(trial, federation.plan().end, seen, runs).finish()
     outcome, happenings = trial.told()
     assert outcome.failure is not None
-    has_clocks = any(isinstance(each, ClockOffset | ClockRate) for each in seen.distributions.values())
     return Shrunk(
         trial=trial,
         failure=outcome.failure,
@@ -284,7 +290,7 @@ def shrink_federation(
         drawn=len(seen.restless),
         left=len(trial.written or {}),
         faults_before=faults_before,
-        lines=_in_words(trial, _wrong_clocks(trial, federation), has_clocks),
+        lines=in_words(trial),
         runs=runs.done,
     )
 
@@ -297,16 +303,20 @@ def _failing_schedule(trial: FederationTrial) -> FederationTrial:
     return trial
 
 
-def _in_words(trial: FederationTrial, wrong_clocks: list[str], has_clocks: bool) -> list[str]:
-    """Say that all is calm, and what isn't; `has_clocks` if the seed draws how wrong clocks are."""
+def in_words(trial: FederationTrial) -> list[str]:
+    """Say of a trial that was run that all is calm, and what isn't."""
     lines = []
     for name, value in (trial.written or {}).items():
         turns = trial.draws.turns if isinstance(trial.draws, WrittenDraws) else {}
         words = _turn_in_words(name, *turns[name]) if name in turns else draw_in_words(name, value)
         lines.append(f"  {name} = {drawn_text(name, value)}" + (f"  ({words})" if words else ""))
-    lines += [f"  {each}" for each in trial.faults or ()]
+    federation = trial.federation()
+    lines += [f"  {each}" for each in as_faults(federation.faults)]
     if trial.written is None:  # It fails only as the seed has it.
         return lines
+    wrong_clocks = _wrong_clocks(trial, federation)
+    of_clocks = [name for name in trial.written if name.startswith((f"{CLOCK_OFFSET}/", f"{CLOCK_DRIFT}/"))]
+    has_clocks = of_clocks or (isinstance(trial.draws, WrittenDraws) and trial.draws.calm_clocks)
     clocks = wrong_clocks[:_CLOCKS_MAX] or (["clocks are right"] if has_clocks else [])
     more = len(wrong_clocks) - _CLOCKS_MAX
     if more > 0:

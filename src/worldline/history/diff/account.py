@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from msgspec import DecodeError, Struct, json
+
+from worldline.history.observer import LOG, META
+from worldline.model.lifecycle import FAULT_KINDS
 from worldline.model.text import printable
 from worldline.model.time import FOREVER
 
@@ -29,8 +33,27 @@ NOTES = {  # What members note and send to no other, by its topic.
     "worldline/process": "resumes or interrupts a process",
     "worldline/record": "records a value",
     "worldline/setting": "notes the setting",
+    "worldline/state": "shows its state",
     "worldline/timer": "sets a timer",
 }
+
+
+class _KindOfNote(Struct):
+    kind: str = ""
+
+
+_kind_in = json.Decoder(_KindOfNote).decode
+
+
+def kind_of_note(topic: str, payload: bytes) -> str:
+    """Return what the simulator says that a note is about, one of `FAULT_KINDS`; "" if it says nothing of it."""
+    if topic not in (LOG, META):
+        return ""
+    try:
+        kind = _kind_in(payload).kind
+    except DecodeError:
+        return ""
+    return kind if kind in FAULT_KINDS else ""
 
 
 def named(name: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from worldline.history.diff.account import NOTES, ActionKind, MemberAction, named
+from worldline.history.diff.account import NOTES, ActionKind, MemberAction, kind_of_note, named
 from worldline.history.diff.parting import Causes, Origin, Parting, Partings, Reason
 from worldline.history.diff.values import (
     FieldDifference,
@@ -18,8 +18,8 @@ from worldline.history.diff.values import (
     payload_texts,
     value_text,
 )
-from worldline.history.observer import LOG, OUTSIDE
-from worldline.model.lifecycle import FAULT_LINE, FAULT_LOG
+from worldline.history.observer import OUTSIDE
+from worldline.model.lifecycle import ESTOP_LINE, FAULT_LOG
 from worldline.model.payload import from_json
 from worldline.model.text import counted, printable
 from worldline.model.time import FOREVER, format_time
@@ -481,8 +481,9 @@ def _guess_of_faults(parting: Parting) -> str:
 
 def _fault_line(action: MemberAction) -> str:
     """Return the line of a log that tells of a fault, if it is one: a program's own never is."""
-    told = from_json(action.payload) if action.topic == LOG else None
-    return str(told.get("text", "")) if isinstance(told, dict) and told.get("kind") == FAULT_LINE else ""
+    if kind_of_note(action.topic, action.payload) in ("", ESTOP_LINE):
+        return ""
+    return str(from_json(action.payload).get("text", ""))
 
 
 def _guess_of_values(fields: list[FieldDifference], headers: Collection[str], later: Later) -> str:

@@ -77,6 +77,8 @@ class Coordinator(Struct, frozen=True):
 class Bully(Node):
     """Leader election in spite of crashes: the highest that is up wins, if latencies are bounded."""
 
+    shows = ("leader", "election")
+
     def __init__(self, *given: Any, patience: TimeLike = "25ms", heartbeat: TimeLike = "50ms") -> None:
         super().__init__(*given)
         demand_clique(self)

@@ -49,6 +49,8 @@ class Elected(Struct, frozen=True):
 class ChangRoberts(Node):
     """Leader election on a ring: ids go round, and higher ones stop lower ones."""
 
+    shows = ("leader",)
+
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         check_on_ring(self.num_neighbors)

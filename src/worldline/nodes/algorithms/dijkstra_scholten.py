@@ -55,6 +55,8 @@ class Ack(Struct, frozen=True):
 class DijkstraScholten(Node):
     """Termination detection: who has engaged others waits for their acknowledgements, up to the root."""
 
+    shows = ("is_engaged", "deficit", "parent")
+
     def __init__(self, *given: Any, root: int = 0, spreads: int = 5, pieces_max: int = 3) -> None:
         super().__init__(*given)
         self.is_root = self.id == demand_node(self, root, "be the root")

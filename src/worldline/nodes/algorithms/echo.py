@@ -47,6 +47,8 @@ class Echo(Struct, frozen=True):
 class EchoNode(Node):
     """Counting all nodes: a wave goes out from the initiator and comes back, and then it decides."""
 
+    shows = ("parent", "size")
+
     def __init__(self, *given: Any, initiator: int = 0) -> None:
         super().__init__(*given)
         self.initiator = demand_node(self, initiator, "begin")

@@ -34,6 +34,8 @@ class News(Struct, frozen=True):
 class Flooding(Node):
     """Broadcast: who hears news for the first time passes it on to all others it knows."""
 
+    shows = ("taken",)
+
     def __init__(self, *given: Any, initiator: int = 0, text: str = "hello") -> None:
         super().__init__(*given)
         self.initiator = demand_node(self, initiator, "begin")

@@ -58,6 +58,7 @@ class Gossip(Node):
     """Rumours: a node that knows one tells it to a random neighbor from time to time."""
 
     stable = ("rumour", "in_vain")
+    shows = ("rumour",)
 
     def __init__(
         self,

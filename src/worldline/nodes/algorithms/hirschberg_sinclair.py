@@ -60,6 +60,8 @@ class Reply(Struct, frozen=True):
 class HirschbergSinclair(Node):
     """Leader election on a ring: candidates ask twice as far in every phase, to both sides."""
 
+    shows = ("leader", "phase")
+
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         check_on_ring(self.num_neighbors)

@@ -60,6 +60,8 @@ class Contender(Node):
     messages, and `set_up` for what they have to remember; they call `enter` when it may go inside.
     """
 
+    shows = ("inside", "request", "clock")
+
     def __init__(self, *given: Any, rounds: int = 3, pause: str = "3s", stay: str = "200ms") -> None:
         super().__init__(*given)
         self.rounds = rounds

@@ -97,6 +97,7 @@ class Paxos(Node):
     """Consensus on one value: majorities promise and accept, in ballots that may fail, till one is chosen."""
 
     stable = ("promised", "accepted")
+    shows = ("promised", "accepted", "learned")
 
     def __init__(self, *given: Any, proposers: int = 3, patience: str = "2s") -> None:
         """The first `proposers` nodes propose. One waits for `patience` at least, and up to three times as long."""

@@ -85,6 +85,7 @@ class Raft(Node):
     """Consensus on a log: an elected leader replicates its entries, and what is committed stays."""
 
     stable = ("current_term", "voted_for", "entries")
+    shows = ("role", "current_term", "voted_for", "commit_index")
 
     def __init__(self, *given: Any, commands: int = 100, heartbeat: str = "75ms", timeout: str = "150ms") -> None:
         """`timeout` is how long followers wait for a heartbeat at least; it is up to twice that."""

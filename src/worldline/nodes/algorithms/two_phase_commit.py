@@ -64,6 +64,7 @@ class TwoPhaseCommit(Node):
     """Atomic commitment: a coordinator collects votes and decides; logs survive crashes."""
 
     stable: ClassVar[tuple[str, ...]] = ("vote", "decision", "to_coordinator")
+    shows: ClassVar[tuple[str, ...]] = ("vote", "decision")
 
     def __init__(self, *given: Any, yes: float = 0.9, timeout: str = "3s", patience: int = 3) -> None:
         super().__init__(*given)

@@ -50,6 +50,7 @@ class VectorClocks(Node):
     """Causality: stamps of events say which happened before which, and which are concurrent."""
 
     stable = ("clock", "lamport", "history", "rounds_left")
+    shows = ("clock", "lamport")
 
     def __init__(self, *given: Any, rounds: int = 6) -> None:
         super().__init__(*given)

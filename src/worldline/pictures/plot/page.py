@@ -1,55 +1,22 @@
-"""The page of a chart: one file of HTML with its looks, data and script, and nothing from elsewhere.
-
-Lines are drawn by `page.js`, which lets its reader zoom, choose lines and read values; without scripts, and for bars
-and cells, the page has the picture as it is.
-"""
+"""The page of a chart: lines can be zoomed, chosen and read; bars and cells are there as a picture."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from worldline.pictures.player import POLICY, script_data
+from worldline.pictures.page import Page, written_page
 from worldline.pictures.plot.chart import Cells, Chart, Line, Panel
 from worldline.pictures.plot.figure import svg_of, thinned
-from worldline.pictures.svg import escaped
 
 _PIXELS = 5000  # Columns that lines are thinned to: enough to zoom in some times.
 
 
-def page_of(chart: Chart) -> str:
+def page_of(chart: Chart) -> Page:
     """Write the page of a chart."""
-    here = Path(__file__).parent
-    picture = svg_of(chart).decode()
-    picture = picture[picture.index("<svg") :]
-    shown = [_content(panel) for panel in chart.panels]
-    style, script = ((here / f"page.{ending}").read_text(encoding="utf-8") for ending in ("css", "js"))
-    if all(each is not None for each in shown):
-        data = script_data({"x": chart.x_title, "ticks": list(chart.ticks), "panels": shown})
-        body = f"""<main id="plots"></main>
-<footer class="note">Drag to zoom, double-click to go back, ← → to move; click a name to hide its line.</footer>
-<noscript><figure>{picture}</figure></noscript>
-<script id="data" type="application/json">{data}</script>
-<script>
-{script}</script>"""
-    else:
-        body = f"<main><figure>{picture}</figure></main>"
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escaped(chart.title)}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<header><h1>{escaped(chart.title)}</h1><span class="note">{escaped(chart.subtitle)}</span></header>
-{body}
-</body>
-</html>
-"""
+    panels = [_content(panel) for panel in chart.panels]
+    drawn = panels if all(each is not None for each in panels) else []
+    told = {"subtitle": chart.subtitle, "x": chart.x_title, "ticks": list(chart.ticks), "panels": drawn}
+    return written_page(chart.title, {"chart": told}, svg_of(chart))
 
 
 def _content(panel: Panel) -> dict[str, Any] | None:

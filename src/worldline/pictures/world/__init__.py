@@ -1,6 +1,5 @@
-"""Pictures of runs of a world, from above: paths as SVG, and an animation as one HTML page."""
+"""Pictures of runs of a world, from above: paths as SVG."""
 
-from worldline.pictures.world.animation import Animation
 from worldline.pictures.world.paths import PathsPicture
 
-__all__ = ["Animation", "PathsPicture"]
+__all__ = ["PathsPicture"]

@@ -1,6 +1,8 @@
 // The space-time diagram: a line for each member, an arrow for each message.
 
-const ARROWS_MAX = 4000;   // More can't be told apart; then every so many-th is drawn.
+const ARROWS_MAX = 1500;   // More can't be told apart; then every so many-th is drawn.
+const HEADS_MAX = 500;     // And of so many, their heads can't.
+const LABELS_MAX = 60;    // Messages whose topics are written.
 const CONE_MAX = 200000;   // Rows that are looked through for a cone.
 
 class Diagram {
@@ -54,10 +56,16 @@ class Diagram {
       pen.globalAlpha = 1;
     }
     pen.save(); pen.beginPath(); pen.rect(left, 0, width - left, height); pen.clip();
+    sheet.edge = left;
     this.drawMessages(x, y, left);
-    this.drawNotes(x, y, left, gap);
+    const taken = [];
+    this.drawNotes(x, y, left, gap, taken);
+    this.labelMessages(x, y, left, taken);
     this.drawChain(x, y);
+    this.drawFailure(x, y, bottom);
+    this.drawStep(x, y);
     pen.restore();
+    sheet.edge = 0;
     const every = Math.max(1, Math.ceil(1.1 * theme.size / gap));
     this.order.forEach((member, place) => {
       if (place % every) return;
@@ -72,21 +80,27 @@ class Diagram {
     const stride = Math.max(1, Math.ceil((stop - start) / ARROWS_MAX));
     const cone = look.selected?.run === run ? this.cone(look.selected.row) : null;
     if (stride >= 4 && !cone) { this.drawMany(x, y, start, stop, stride); return; }
-    const bold = document.documentElement.classList.contains("large") ? 2 : 1.1;
+    const bold = document.documentElement.classList.contains("large") ? 2 : 1.1, groups = new Map();  // All of one look in one stroke.
     for (let row = stride === 1 ? start : Math.ceil((run.first + start) / stride) * stride - run.first; row < stop; row += stride) {
       if (arrival[row] < look.from) continue;
       const a = x(sent[row]), b = y(sender[row]), isLost = lost[row] >= 0, alone = receiver[row] < 0;
-      const c = alone ? a : x(arrival[row]), d = alone ? b : y(receiver[row]);
-      pen.globalAlpha = cone ? (cone.has(row) ? 1 : 0.12) : stride > 1 ? 0.5 : 0.85;
-      pen.strokeStyle = pen.fillStyle = isLost ? theme.alarm : colorOf(topic[row]);
-      pen.lineWidth = cone?.has(row) ? 2 * bold : bold;
-      if (alone) { pen.beginPath(); pen.arc(a, b, 2.5, 0, 7); pen.stroke(); }
+      const c = alone ? a : x(arrival[row]), d = alone ? b : y(receiver[row]), isLater = story !== null && sent[row] > look.now;
+      const alpha = cone ? (cone.has(row) ? 1 : 0.12) : isLater ? 0.15 : stride > 1 ? 0.5 : 0.85;  // In a story, what is to come is faint.
+      const color = isLost ? theme.alarm : colorOf(topic[row]), wide = cone?.has(row) ? 2 * bold : bold, key = `${color} ${alpha} ${isLost} ${wide}`;
+      let group = groups.get(key);
+      if (!group) groups.set(key, group = {color, alpha, wide, dash: isLost ? [4, 3] : [], lines: new Path2D(), heads: new Path2D(), crosses: new Path2D()});
+      if (alone) { group.lines.moveTo(a + 2.5, b); group.lines.arc(a, b, 2.5, 0, 7); }
       else {
-        pen.setLineDash(isLost ? [4, 3] : []);
-        sheet.line(a, b, c, d);
-        if (stride < 4) { if (isLost) cross(sheet, c, d); else head(sheet, a, b, c, d); }
+        group.lines.moveTo(a, b); group.lines.lineTo(c, d);
+        if (isLost) { group.crosses.moveTo(c - 4, d - 4); group.crosses.lineTo(c + 4, d + 4); group.crosses.moveTo(c - 4, d + 4); group.crosses.lineTo(c + 4, d - 4); }
+        else if (stop - start <= HEADS_MAX * stride) headOf(group.heads, a, b, c, d);
       }
-      if (stride < 10) this.spots.push([a, b, c, d, row]);
+      this.spots.push([a, b, c, d, row]);
+    }
+    for (const {color, alpha, wide, dash, lines, heads, crosses} of groups.values()) {
+      pen.strokeStyle = pen.fillStyle = color; pen.globalAlpha = alpha; pen.lineWidth = wide;
+      pen.setLineDash(dash); pen.stroke(lines); pen.setLineDash([]); pen.fill(heads);
+      pen.lineWidth = 2; pen.stroke(crosses);
     }
     pen.setLineDash([]); pen.globalAlpha = 1;
     if (look.selected?.run === run && look.selected.row !== undefined) {
@@ -96,7 +110,6 @@ class Diagram {
       }
     }
     this.count(start, stop, stride);
-    if (stride === 1 && stop - start <= 40) this.labelMessages(x, y, start, stop);
   }
 
   // Many arrows at once: as lines, all of a color in one stroke.
@@ -121,35 +134,54 @@ class Diagram {
     this.caption.textContent = `${run.facts.file || ""} ${shown}${(stop - start).toLocaleString("en")} messages`;
   }
 
-  labelMessages(x, y, start, stop) {
-    const {run, sheet} = this, {sent, arrival, sender, receiver, topic, lost} = run.columns, taken = [];
+  // Write topics on arrows, where they are few: away from lanes, from notes and from each other.
+  labelMessages(x, y, left, taken) {
+    const {run, sheet} = this, {sent, arrival, sender, receiver, topic, lost} = run.columns;
+    const start = run.rowAt(look.from - run.longest), stop = run.rowAt(look.to);
+    if (stop - start > LABELS_MAX) return;
+    const cone = look.selected?.run === run ? this.cone(look.selected.row) : null;
+    taken.push(...this.order.map(member => [left, y(member) - 2, sheet.width, y(member) + 2]));
     for (let row = start; row < stop; row++) {
-      if (receiver[row] < 0) continue;
+      if (receiver[row] < 0 || arrival[row] < look.from || cone && !cone.has(row)) continue;
       const text = run.topics[topic[row]] + (lost[row] >= 0 ? ` ✕ ${run.reasons[lost[row]]}` : "");
-      const cx = (x(sent[row]) + x(arrival[row])) / 2, cy = (y(sender[row]) + y(receiver[row])) / 2;
-      const wide = sheet.pen.measureText(text).width / 2, high = 0.6 * theme.size, box = [cx - wide, cy - high, cx + wide, cy + high];
-      if (taken.some(other => overlap(box, other))) continue;
-      taken.push(box);
-      sheet.write(text, cx, cy + 0.3 * theme.size, lost[row] >= 0 ? theme.alarm : colorOf(topic[row]), "center");
+      const spots = [0.5, 0.38, 0.62, 0.26, 0.74].map(share => [x(sent[row] + (arrival[row] - sent[row]) * share), y(sender[row]) + (y(receiver[row]) - y(sender[row])) * share + 0.3 * theme.size]);
+      sheet.label(text, spots, lost[row] >= 0 ? theme.alarm : colorOf(topic[row]), taken, "center");
     }
   }
 
-  drawNotes(x, y, left, gap) {
+  drawNotes(x, y, left, gap, taken) {
     const {run, sheet} = this, {pen} = sheet, start = run.noteAt(look.from), stop = run.noteAt(look.to);
-    const stride = Math.max(1, Math.ceil((stop - start) / 3000)), taken = [];
+    const stride = Math.max(1, Math.ceil((stop - start) / 3000)), states = [];
     for (let place = start; place < stop; place += stride) {
       const note = run.notes[place], a = x(note.at), b = y(note.who), fault = run.isFault(note), log = note.topic === LOG;
       pen.fillStyle = pen.strokeStyle = fault ? theme.alarm : log ? theme.mark : theme.soft;
       pen.lineWidth = 1.5;
       if (fault) cross(sheet, a, b, 6); else { pen.beginPath(); pen.arc(a, b, log ? 3.5 : 2, 0, 7); pen.fill(); }
       this.spots.push([a, b, a, b, note]);
+      if (note.topic === STATE) states.push([note, a, b]);
       if (!(fault || log) || gap < 1.6 * theme.size) continue;
-      const text = fitted(pen, note.says, 260), wide = pen.measureText(text).width;
-      const box = [a + 5, b - 1.5 * theme.size, a + 8 + wide, b - 0.2 * theme.size];
-      if (taken.some(other => overlap(box, other))) continue;
-      taken.push(box);
-      sheet.write(text, a + 6, b - 0.5 * theme.size, fault ? theme.alarm : theme.ink);
+      const color = fault ? theme.alarm : theme.ink, above = b - 0.5 * theme.size;
+      sheet.label(fitted(pen, note.says, 18 * theme.size), [[a + 6, above], [a + 6, above - 1.1 * theme.size]], color, taken);
     }
+    if (gap > 2.5 * theme.size && states.length <= LABELS_MAX)  // Below the line, where nothing else is.
+      for (const [note, a, b] of states) sheet.label(fitted(pen, note.says, 18 * theme.size), [[a + 4, b + 1.1 * theme.size], [a + 4, b + 2.1 * theme.size]], theme.soft, taken);
+  }
+
+  // Where it failed: all that comes later doesn't matter any more.
+  drawFailure(x, y, bottom) {
+    const {run, sheet} = this, {pen} = sheet, {failedAt, failedBy} = run.status;
+    if (failedAt === undefined || failedAt === null) return;
+    pen.strokeStyle = theme.alarm; pen.lineWidth = 2; pen.setLineDash([6, 4]); sheet.line(x(failedAt), 0, x(failedAt), bottom); pen.setLineDash([]);
+    const who = run.members.indexOf(failedBy);
+    if (who >= 0) { pen.fillStyle = theme.alarm; pen.beginPath(); pen.arc(x(failedAt), y(who), 0.45 * theme.size, 0, 7); pen.fill(); }
+  }
+
+  // The step of the story that is told.
+  drawStep(x, y) {
+    const {run, sheet} = this, {pen} = sheet, step = story?.steps[look.step], who = run.members.indexOf(step?.who);
+    if (!step || who < 0) return;
+    pen.strokeStyle = step.isFailure ? theme.alarm : theme.mark; pen.lineWidth = 3;
+    pen.beginPath(); pen.arc(x(step.at), y(who), 0.7 * theme.size, 0, 7); pen.stroke();
   }
 
   // How a difference came from its first cause to where it was seen last.
@@ -217,20 +249,19 @@ class Diagram {
   }
 }
 
-const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
-
 function distance(px, py, [a, b, c, d]) {
   const length = (c - a) ** 2 + (d - b) ** 2;
   const share = length ? Math.max(0, Math.min(1, ((px - a) * (c - a) + (py - b) * (d - b)) / length)) : 0;
   return Math.hypot(px - a - share * (c - a), py - b - share * (d - b));
 }
 
-function head(sheet, a, b, c, d) {
-  const {pen} = sheet, angle = Math.atan2(d - b, c - a), size = 0.45 * theme.size;
-  pen.beginPath(); pen.moveTo(c, d);
-  for (const turn of [-0.4, 0.4]) pen.lineTo(c - size * Math.cos(angle + turn), d - size * Math.sin(angle + turn));
-  pen.closePath(); pen.fill();
+// Trace the head of an arrow.
+function headOf(path, a, b, c, d) {
+  const far = Math.hypot(c - a, d - b) || 1, size = 0.45 * theme.size / far, u = (c - a) * size, v = (d - b) * size;
+  path.moveTo(c, d); path.lineTo(c - 0.92 * u + 0.39 * v, d - 0.92 * v - 0.39 * u); path.lineTo(c - 0.92 * u - 0.39 * v, d - 0.92 * v + 0.39 * u); path.closePath();
 }
+
+function head(sheet, a, b, c, d) { sheet.pen.beginPath(); headOf(sheet.pen, a, b, c, d); sheet.pen.fill(); }
 
 function cross(sheet, x, y, size = 4) {
   sheet.pen.setLineDash([]); sheet.pen.lineWidth = 2;

@@ -4,10 +4,12 @@ const LIGHT = [0.4, 0.3, 0.87];
 
 class World {
   constructor(place) {
-    this.scene = null; this.turn = -0.9; this.tilt = 0.55; this.scale = 0; this.center = [0, 0, 0]; this.touching = null;
+    this.scene = null; this.turn = -0.9; this.tilt = 0.55; this.scale = 0; this.center = [0, 0, 0]; this.touching = null; this.bySecondary = false;
     this.sheet = new Sheet(place, () => this.draw());
     place.append(make("div", {class: "caption buttons"}, ...[["3-D", 0.55], ["From above", Math.PI / 2]].map(([text, tilt]) =>
       make("button", {type: "button", onclick: () => { this.tilt = tilt; if (tilt > 1) this.turn = -Math.PI / 2; redraw(); }}, text))));
+    this.secondaries = make("div", {class: "caption legend lower"});
+    place.append(this.secondaries);
     const {canvas} = this.sheet;
     canvas.addEventListener("wheel", event => { event.preventDefault(); this.scale *= Math.exp(-event.deltaY * 0.001); redraw(); }, {passive: false});
     canvas.addEventListener("pointerdown", event => { canvas.setPointerCapture(event.pointerId); this.touching = [event.clientX, event.clientY]; });
@@ -28,11 +30,36 @@ class World {
     const found = await ask("scene", {show: 0});
     if (!found) return;
     this.scene = found;
-    const spots = Object.values(found.ways).flatMap(way => [way[0], way[way.length - 1]]);
-    const range = axis => [Math.min(...spots.map(spot => spot[axis])), Math.max(...spots.map(spot => spot[axis]))];
-    const [[x, X], [y, Y]] = [range(0), range(1)];
-    if (!this.scale) { this.center = [(x + X) / 2, (y + Y) / 2, 0]; this.extent = Math.max(X - x, Y - y, 2) * 1.25; }
+    this.readPlacements(found.placements ?? []);
+    const movers = Object.values(found.ways).flatMap(way => [way[0], way[way.length - 1]]);
+    const levels = found.solids.filter(({frame, color}) => frame === "world" && color[3] < 1).flatMap(({pose: [x, y], size: [a, b]}) => [[x - a / 2, y - b / 2], [x + a / 2, y + b / 2]]);
+    const range = (spots, axis) => [Math.min(...spots.map(spot => spot[axis])), Math.max(...spots.map(spot => spot[axis]))];
+    const around = spots => { const [[x, X], [y, Y]] = [range(spots, 0), range(spots, 1)]; return {center: [(x + X) / 2, (y + Y) / 2, 0], extent: 1.25 * Math.max(X - x, Y - y, 2)}; };
+    const near = around(movers), all = around([...movers, ...levels]);  // All levels, unless movers would be dots then.
+    if (!this.scale) ({center: this.center, extent: this.extent} = all.extent < 1.6 * near.extent ? all : near);
     redraw();
+  }
+
+  // Which secondary has which model, from when on; said only if there are several.
+  readPlacements(placements) {
+    this.owners = [...new Set(placements.flatMap(([, of]) => Object.values(of)))].sort();
+    this.placements = placements;
+    const key = JSON.stringify([this.owners, this.bySecondary, theme.ink]);
+    if (this.owners.length < 2 || key === this.explained) return;
+    this.explained = key;
+    const button = make("button", {type: "button", "aria-pressed": String(this.bySecondary), onclick: () => { this.bySecondary = !this.bySecondary; this.readPlacements(this.placements); redraw(); }}, "By secondary");
+    this.secondaries.replaceChildren(button, ...this.owners.map((name, number) => {
+      const sample = make("canvas", {width: 16, height: 16}), on = sample.getContext("2d");
+      on.fillStyle = colorOf(number); on.fillRect(0, 0, 16, 16);
+      return make("span", {}, sample, name);
+    }));
+  }
+
+  // The secondary that has a model at the moment, and since when.
+  owner(model) {
+    let found = null;
+    for (const [at, of] of this.placements) if (at <= look.now && of[model] !== undefined && of[model] !== found?.name) found = {name: of[model], since: found ? at : -Infinity};
+    return found && {...found, number: this.owners.indexOf(found.name)};
   }
 
   // Where a frame is at the moment: between the two moments that are known.
@@ -54,7 +81,9 @@ class World {
       const dx = x - this.center[0], dy = y - this.center[1], dz = z - this.center[2], along = c * dx + s * dy;
       return [width / 2 + (-s * dx + c * dy) * this.scale, height / 2 + (along * st - dz * ct) * this.scale, along * ct + dz * st];
     };
-    const faces = [];
+    this.drawTrails(seen);
+    const faces = [], owners = new Map();
+    if (this.bySecondary) for (const {name} of this.scene.solids) { const model = name.split("/")[0]; if (!owners.has(model)) owners.set(model, this.owner(model)); }
     for (const solid of this.scene.solids) {
       const frame = this.pose(solid.frame), isFloor = solid.frame === "world" && solid.size[2] < 0.02 * solid.size[0];
       const placed = point => moved(moved(point, solid.pose), frame);
@@ -62,7 +91,7 @@ class World {
     }
     faces.sort((a, b) => a.depth - b.depth);
     for (const {points, normal, radius, solid} of faces) {
-      const [r, g, b, a] = solid.color, spots = points.map(seen);
+      const own = owners.get(solid.name.split("/")[0]), [r, g, b] = own ? rgbOf(colorOf(own.number)) : solid.color, a = solid.color[3], spots = points.map(seen);
       const bright = normal ? 0.62 + 0.38 * Math.max(0, normal[0] * LIGHT[0] + normal[1] * LIGHT[1] + normal[2] * LIGHT[2]) : 0.9;
       pen.fillStyle = `rgba(${[r, g, b].map(each => Math.round(255 * Math.min(1, each * bright + 0.06)))},${a})`;
       pen.strokeStyle = `rgba(0,0,0,${0.25 * a})`; pen.lineWidth = 0.7; pen.beginPath();
@@ -73,6 +102,23 @@ class World {
     this.label(seen);
   }
 
+  // Where each model has been in the last part of the run.
+  drawTrails(seen) {
+    const {times, ways, solids} = this.scene, {pen} = this.sheet, models = new Map();
+    for (const {frame, name} of solids) if (frame !== "world" && !models.has(name.split("/")[0])) models.set(name.split("/")[0], frame);
+    const stop = lowest(times.length, place => times[place] > look.now), start = lowest(times.length, place => times[place] >= look.now - (times.at(-1) - times[0]) / 6);
+    pen.lineWidth = 1.5; pen.strokeStyle = theme.mark; pen.globalAlpha = 0.35;
+    for (const frame of models.values()) {
+      const way = ways[frame];
+      if (!way) continue;
+      pen.beginPath();
+      for (let place = start; place < Math.min(stop, way.length); place++) { const [x, y] = seen([way[place][0], way[place][1], 0]); pen.lineTo(x, y); }
+      const [x, y] = seen([...this.pose(frame).slice(0, 2), 0]);
+      pen.lineTo(x, y); pen.stroke();
+    }
+    pen.globalAlpha = 1;
+  }
+
   // The name of each model that moves, beside its first body.
   label(seen) {
     const {sheet} = this, named = new Set(), taken = [];
@@ -80,14 +126,14 @@ class World {
       const model = name.split("/")[0];
       if (frame === "world" || named.has(model)) continue;
       named.add(model);
-      const [x, y] = seen(this.pose(frame)), wide = sheet.pen.measureText(model).width / 2;
-      let box = [x - wide, y - 2.4 * theme.size, x + wide, y - 1.2 * theme.size];
-      while (taken.some(other => overlap(box, other))) box = [box[0], box[1] - 1.2 * theme.size, box[2], box[3] - 1.2 * theme.size];
-      taken.push(box);
-      sheet.write(model, x, box[3], theme.ink, "center");
+      const [x, y] = seen(this.pose(frame)), spots = [...Array(12).keys()].map(place => [x, y - (1.2 * place + 2) * theme.size]);
+      const owner = this.bySecondary ? this.owner(model) : null, isNew = owner && look.now - owner.since < 0.3e9;
+      sheet.label(isNew ? `${model} → ${owner.name}` : model, spots, isNew ? theme.hold : theme.ink, taken, "center");
     }
   }
 }
+
+const rgbOf = color => [1, 3, 5].map(place => parseInt(color.slice(place, place + 2), 16) / 255);
 
 // Move a point by a pose: turned by its quaternion, then shifted.
 function moved([x, y, z], [px, py, pz, qx, qy, qz, qw]) {

@@ -13,15 +13,15 @@ class Network {
     const members = run.members.map((_, number) => number).filter(number => run.members[number])
       .sort((a, b) => run.members[a].localeCompare(run.members[b], undefined, {numeric: true}));
     if (!run.columns || !members.length) return;
-    const radius = Math.max(40, Math.min(width / 2 - 8 * theme.size, height / 2 - 4 * theme.size));
+    const radius = Math.max(40, Math.min(width / 2 - 8 * theme.size, height / 2 - 5.5 * theme.size));
     const size = Math.max(5, Math.min(1.7 * theme.size, 2.2 * radius / members.length));
     const at = new Map(members.map((member, place) => {
       const angle = 2 * Math.PI * place / members.length - Math.PI / 2;
-      return [member, [width / 2 + radius * Math.cos(angle), height / 2 + radius * Math.sin(angle)]];
+      return [member, [width / 2 + radius * Math.cos(angle), height / 2 - theme.size + radius * Math.sin(angle)]];
     }));
     const last = this.last(), justNow = this.messages(at, size);
     for (const [member, [x, y]] of at) {
-      const {log, fault} = last.get(member) || {}, isDown = fault && /crash|down|kill|power/i.test(fault.says);
+      const {log, fault, state} = last.get(member) || {}, isDown = fault?.kind === "down";
       pen.beginPath(); pen.arc(x, y, size, 0, 7);
       pen.fillStyle = isDown ? theme.alarm : justNow.has(member) ? theme.mark : theme.panel; pen.fill();
       pen.strokeStyle = isDown ? theme.alarm : theme.soft; pen.lineWidth = 2; pen.stroke();
@@ -31,8 +31,9 @@ class Network {
       if (inside) { pen.fillStyle = justNow.has(member) || isDown ? theme.paper : theme.ink; pen.textAlign = "center"; pen.fillText(run.members[member], x, y + 0.32 * theme.size); pen.textAlign = "left"; }
       else sheet.write(run.members[member], x, y - size - 5, theme.ink, "center");
       pen.font = `${0.8 * theme.size}px system-ui, sans-serif`;
-      const said = isDown ? fault : log;
-      if (said) sheet.write(fitted(pen, said.says, 16 * theme.size), x, y + size + theme.size, isDown ? theme.alarm : theme.soft, "center");
+      const lines = isDown ? [fault.says] : [...(state ? Object.entries(state.parts).map(([name, value]) => stateText({[name]: value})) : []), ...(log ? [log.says] : [])];
+      const fresh = state?.at === look.now ? state.says.split(", ") : [];  // What has changed at this very moment.
+      lines.slice(0, 5).forEach((line, number) => sheet.write(fitted(pen, line, 16 * theme.size), x, y + size + (1 + 1.05 * number) * theme.size, isDown ? theme.alarm : fresh.includes(line) || line === log?.says && log.at === look.now ? theme.mark : theme.soft, "center"));
     }
   }
 
@@ -41,9 +42,9 @@ class Network {
     const {run} = this, found = new Map(), stop = run.noteAt(look.now + 1);
     for (let place = Math.max(0, stop - 20000); place < stop; place++) {
       const note = run.notes[place], known = found.get(note.who) || {};
-      if (note.topic === LOG) known.log = note;
-      else if (run.isFault(note)) known.fault = note;
-      else if (note.topic === "worldline/meta" && /start|recover|boot|up/i.test(note.says)) known.fault = null;
+      if (note.kind === "down" || note.kind === "up") known.fault = note;
+      else if (note.topic === LOG) known.log = note;
+      else if (note.topic === STATE) known.state = note;
       found.set(note.who, known);
     }
     return found;
@@ -52,7 +53,7 @@ class Network {
   // Draw what is under way; return the members at which something happens at this very moment.
   messages(at, size) {
     const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns, now = new Set();
-    const stop = run.rowAt(look.now + 1), labelled = [];
+    const stop = run.rowAt(look.now + 1), taken = [...at.values()].map(([x, y]) => [x - size, y - size, x + size, y + size]);
     this.spots = [];
     for (let row = run.rowAt(look.now - run.longest); row < stop; row++) {
       if (sent[row] === look.now) now.add(sender[row]);
@@ -66,9 +67,7 @@ class Network {
       pen.globalAlpha = 1; pen.setLineDash([]);
       if (lost[row] >= 0 && share > 0.6) cross(sheet, x, y, 6); else head(sheet, a, b, x, y);
       this.spots.push([x, y, x, y, row]);
-      const text = run.topics[topic[row]], wide = pen.measureText(text).width, box = [x + 6, y - theme.size, x + 6 + wide, y];
-      const isFree = !labelled.some(other => overlap(box, other)) && ![...at.values()].some(([p, q]) => overlap(box, [p - size, q - size, p + size, q + size]));
-      if (labelled.length < 60 && isFree) { labelled.push(box); sheet.write(text, x + 8, y - 4, pen.fillStyle); }
+      if (taken.length < LABELS_MAX + at.size) sheet.label(run.topics[topic[row]], [[x + 8, y - 4], [x + 8, y + theme.size]], pen.fillStyle, taken);
     }
     return now;
   }

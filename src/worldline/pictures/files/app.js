@@ -2,7 +2,7 @@
 
 const SPEEDS = [0.01, 0.1, 0.25, 0.5, 1, 2, 5, 10, 100];
 const views = [], opening = {};  // What a view asks for when it is chosen.
-let chosen = null, signals = null, playedAt = 0;
+let chosen = null, signals = null, story = null, playedAt = 0;
 
 function addView(name, title, build, isThere = () => true) {
   const place = make("section", {class: "view", role: "tabpanel", id: `view-${name}`});
@@ -15,11 +15,17 @@ function addView(name, title, build, isThere = () => true) {
 function choose(name) {
   chosen = name;
   for (const each of views) { each.place.hidden = each.name !== name; each.tab.setAttribute("aria-selected", String(each.name === name)); }
-  opening[name]?.().catch(error => inspect({title: name, rows: [], payload: error.message}));
+  if (runs[0]?.columns) opening[name]?.().catch(error => inspect({title: name, rows: [], payload: error.message}));
   redraw();
 }
 
 function build() {
+  if (!runs.length) {
+    addView("chart", "Chart", place => new Chart(place, given.chart));
+    byId("tabs").hidden = document.querySelector("footer").hidden = true;
+    choose("chart");
+    return;
+  }
   addView("diagram", runs.length > 1 ? "Side by side" : "Diagram", place => runs.map((run, number) => {
     const half = make("div", {class: `view${runs.length > 1 ? " half" : ""}${number ? " second" : ""}`});
     place.append(half);
@@ -33,18 +39,9 @@ function build() {
   addView("waits", "Waits", place => new Waits(place), () => runs[0].facts.live);
   let space = null;
   addView("space", "Space", place => space = new Space(place), () => space.isThere);
-  if (given.story) addStory();
+  if (given.story) story = new Story(byId("story"), given.story);
   opening.signals = () => signals.open(); opening.world = () => world.open();
-  choose(runs[0].facts.room === "world" ? "world" : "diagram");
-}
-
-// A story: what happened, in lines with times, that one steps through.
-function addStory() {
-  addView("story", "Story", place => {
-    const list = make("ol", {class: "why"}, ...given.story.map(({text, at}) => make("li", {}, at === null ? text : make("button", {type: "button", onclick: () => { choose("diagram"); setNow(at); }}, text))));
-    place.append(list);
-    return list;
-  });
+  choose({world: "world", spacetime: "space"}[runs[0].facts.room] ?? "diagram");
 }
 
 // --- The head and the foot ---
@@ -52,6 +49,7 @@ function addStory() {
 const PHASES = {loading: "reading…", running: "running", paused: "paused", over: "over", failed: "failed", gone: "no connection"};
 
 function drawFrame() {
+  if (!runs.length) return;
   const run = runs[0], {status, facts} = run;
   byId("phase").textContent = PHASES[status.phase] || status.phase;
   byId("phase").className = status.phase;
@@ -101,6 +99,7 @@ function play(direction) {
 // Go to the next thing of the kind that is chosen, or the one before.
 function seek(direction) {
   const kind = byId("seek").value;
+  if (kind === "step") { story.go(look.step + direction); return; }
   let best = null;
   const consider = time => { if (direction > 0 ? time > look.now && (best === null || time < best) : time < look.now && (best === null || time > best)) best = time; };
   for (const run of runs) {
@@ -130,7 +129,7 @@ function connectControls() {
   byId("goto").addEventListener("click", () => say(order("step", {to: byId("to").value.trim()})));
   byId("end").addEventListener("click", () => say(order("end")));
   document.addEventListener("keydown", event => {
-    if (event.ctrlKey || event.altKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "range") return;
+    if (!runs.length && !/^[pt]$/.test(event.key) || event.ctrlKey || event.altKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "range") return;
     const length = look.to - look.from, keys = {
       " ": () => play(1), b: () => play(-1), ArrowRight: () => seek(1), ArrowLeft: () => seek(-1), Home: () => setNow(0), End: () => setNow(wholeEnd()),
       "+": () => zoom(0.6, look.now), "=": () => zoom(0.6, look.now), "-": () => zoom(1 / 0.6, look.now), a: () => setWindow(0, wholeEnd() * 1.02),
@@ -177,8 +176,15 @@ function follow() {
 }
 
 async function live() {
+  if (!runs.length) { redraw(); return; }
+  if (given.packed) await unpack();
   await poll();
-  if (given.difference?.at !== undefined && given.difference.at !== null) setNow(given.difference.at);
+  await opening[chosen]?.();
+  if (given.difference?.at !== undefined && given.difference.at !== null) {  // Its whole way is to be seen.
+    const {at, chain} = given.difference, last = Math.max(at, ...chain.map(each => each.at)), length = Math.max(last - at, wholeEnd() / 50);
+    setWindow(at - 0.15 * length, last + 0.4 * length);
+    setNow(at);
+  }
   for (;;) {
     const isOver = runs.every(run => ["over", "failed"].includes(run.status.phase));
     await new Promise(resolve => setTimeout(resolve, document.hidden ? 2000 : isOver ? 3000 : 200));
@@ -195,7 +201,7 @@ build();
 connectControls();
 listeners.unshift(drawFrame);
 window.worldline = {  // For tests, and for the curious.
-  runs, look, setNow, setWindow, select, choose, signals: () => signals.lines,
+  runs, look, setNow, setWindow, select, choose, signals: () => signals.lines, views: () => Object.fromEntries(views.map(each => [each.name, each.view])),
   spotOf: (show, row) => {  // Where a message's arrow has its middle on the screen.
     const diagram = views[0].view[show], area = diagram.sheet.canvas.getBoundingClientRect(), spot = diagram.spots.find(each => each[4] === row);
     return [area.left + (spot[0] + spot[2]) / 2, area.top + (spot[1] + spot[3]) / 2];

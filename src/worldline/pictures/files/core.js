@@ -38,12 +38,13 @@ function nice(least) {
 
 const ARRAYS = {d: Float64Array, i: Int32Array, I: Uint32Array};
 const SIZES = {d: 8, i: 4, I: 4};
-const LOG = "worldline/log";
+const ROWS_KEPT = 1000000, NOTES_KEPT = 100000;
+const LOG = "worldline/log", STATE = "worldline/state";
 
 class Run {
   constructor(number, facts) {
     this.number = number; this.facts = facts; this.status = {phase: "loading"};
-    this.members = []; this.topics = []; this.reasons = []; this.notes = []; this.stays = new Map(); this.losses = [];
+    this.members = []; this.topics = []; this.reasons = []; this.notes = []; this.stays = new Map(); this.losses = []; this.states = new Map(); this.held = new Map(); this.looks = 0;
     this.columns = null; this.first = 0; this.count = 0; this.latest = 0; this.longest = 0; this.firstNote = 0;
     this.version = 0;
   }
@@ -59,6 +60,7 @@ class Run {
     const length = new DataView(buffer).getUint32(0, true);
     const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
     this.facts = head.facts; this.status = head.status; this.losses = head.losses;
+    this.tally();
     for (const name of ["members", "topics", "reasons"]) this[name].push(...head[name]);
     for (const [who, began, ended] of head.stays) this.stays.set(who, [began, ended]);
     if (!this.columns)
@@ -76,18 +78,44 @@ class Run {
       if (arrival[row] - sent[row] > this.longest) this.longest = arrival[row] - sent[row];
     }
     this.count += head.count;
-    for (const [at, who, topic, number, text] of head.notes) {
-      this.notes.push({at, who, topic: this.topics[topic], number, text, ...noteParts(text)});
+    this.firstNote = Math.max(this.firstNote, head.firstNote - this.notes.length);
+    for (const [at, who, topic, number, text, kind] of head.notes) {
+      const note = {at, who, topic: this.topics[topic], number, text, kind, ...noteParts(text)};
+      if (note.topic === STATE && note.parts) { note.says = stateText(note.parts, this.states.get(who)); this.states.set(who, note.parts); }
+      this.notes.push(note);
       if (at > this.latest) this.latest = at;
     }
+    if (this.facts.live) this.cut();
     if (head.count || head.notes.length || head.members.length) this.version++;
     return head.more;
+  }
+
+  // Count how often each participant was seen to hold another.
+  tally() {
+    const {waits, phase} = this.status;
+    if (phase !== "running" || !waits) return;
+    this.looks++;
+    for (const holder of new Set(waits.map(wait => wait.holder))) if (holder) this.held.set(holder, (this.held.get(holder) || 0) + 1);
+  }
+
+  // Of a run that goes on, forget the beginning, as its server does: a quarter at once, so that this is rare.
+  cut() {
+    if (this.count > ROWS_KEPT) {
+      const gone = this.count - 0.75 * ROWS_KEPT;
+      for (const column of Object.values(this.columns)) column.copyWithin(0, gone, this.count);
+      this.first += gone; this.count -= gone;
+    }
+    if (this.notes.length > NOTES_KEPT) {
+      const gone = this.notes.length - 0.75 * NOTES_KEPT;
+      this.notes.splice(0, gone);
+      this.firstNote += gone;
+    }
   }
 
   reserve(count) {
     for (const [name, column] of Object.entries(this.columns)) {
       if (column.length >= count) continue;
-      const larger = new column.constructor(Math.max(count, 2 * column.length));
+      const larger = new column.constructor(Math.max(count, Math.ceil(1.5 * column.length)));
       larger.set(column.subarray(0, this.count));
       this.columns[name] = larger;
     }
@@ -98,7 +126,7 @@ class Run {
   // The first row that was sent at a time or later.
   rowAt(time) { return lowest(this.count, row => this.columns.sent[row] >= time); }
   noteAt(time) { return lowest(this.notes.length, place => this.notes[place].at >= time); }
-  isFault(note) { return note.topic === "worldline/meta" && /crash|recover|hang|partition|drop|down|fail|kill|restart|boot|stop/i.test(note.text); }
+  isFault(note) { return note.kind !== ""; }
 }
 
 function lowest(count, holds) {
@@ -113,6 +141,12 @@ function noteParts(text) {
   try { parts = JSON.parse(text); } catch { return {says: text, parts}; }
   if (parts && typeof parts === "object") return {says: String(parts.text ?? parts.what ?? parts.kind ?? text), parts};
   return {says: String(parts), parts: null};
+}
+
+// What a member holds, or what of it isn't as before.
+function stateText(state, before = {}) {
+  const value = each => each === null ? "–" : typeof each === "object" ? JSON.stringify(each) : String(each);
+  return Object.entries(state).filter(([name, each]) => !(name in before) || value(before[name]) !== value(each)).map(([name, each]) => `${name.replaceAll("_", " ")} ${value(each)}`).join(", ");
 }
 
 // --- What is looked at: one moment, one window of time, for all views ---
@@ -159,6 +193,7 @@ function readTheme() {
   for (const name of ["paper", "panel", "ink", "soft", "faint", "mark", "alarm", "good", "hold"])
     theme[name] = style.getPropertyValue("--" + name).trim();
   theme.colors = document.documentElement.classList.contains("dark") ? NIGHT : DAY;
+  theme.ground = theme.paper + "c0";  // Lines shine through.
   theme.size = parseFloat(style.fontSize);
 }
 const colorOf = number => theme.colors[number % theme.colors.length];
@@ -169,7 +204,7 @@ class Sheet {
   constructor(place, draw) {
     this.canvas = make("canvas", {tabindex: "0"});
     this.pen = this.canvas.getContext("2d");
-    this.width = this.height = 0;
+    this.width = this.height = this.edge = 0;  // What is left of the edge is for names.
     place.append(this.canvas);
     new ResizeObserver(() => { this.measure(); redraw(); }).observe(this.canvas);
     listeners.push(() => { if (this.canvas.offsetParent !== null) { this.clear(); draw(this); } });
@@ -186,16 +221,33 @@ class Sheet {
     this.pen.font = `${0.85 * theme.size}px system-ui, sans-serif`;
   }
   line(a, b, c, d) { this.pen.beginPath(); this.pen.moveTo(a, b); this.pen.lineTo(c, d); this.pen.stroke(); }
-  // Write a text with a halo, so that it can be read on lines, and inside of the sheet.
+  // Where a text begins that is to be inside of the sheet.
+  begin(width, x, align) {
+    const left = align === "left" ? x : align === "right" ? x - width : x - width / 2;
+    return Math.max(this.edge + 2, Math.min(left, this.width - width - 2));
+  }
+  // Write a text at the first of some spots where it covers none of the boxes that are taken; say whether there is one.
+  label(text, spots, color, taken, align = "left") {
+    const width = this.pen.measureText(text).width, high = 0.8 * theme.size;
+    for (const [x, y] of spots) {
+      const left = this.begin(width, x, align), box = [left - 2, y - high, left + width + 2, y + 0.25 * theme.size];
+      if (taken.some(other => overlap(box, other))) continue;
+      taken.push(box);
+      this.write(text, x, y, color, align);
+      return true;
+    }
+    return false;
+  }
+  // Write a text on a ground of its own, so that it can be read on lines; a halo would take ten times as long.
   write(text, x, y, color = theme.ink, align = "left") {
-    const {pen} = this, width = pen.measureText(text).width;
-    let left = align === "left" ? x : align === "right" ? x - width : x - width / 2;
-    left = Math.max(2, Math.min(left, this.width - width - 2));
-    pen.strokeStyle = theme.paper; pen.lineWidth = 4; pen.lineJoin = "round"; pen.fillStyle = color;
-    pen.strokeText(text, left, y); pen.fillText(text, left, y);
+    const {pen} = this, width = pen.measureText(text).width, left = this.begin(width, x, align);
+    pen.fillStyle = theme.ground; pen.fillRect(left - 1, y - 0.75 * theme.size, width + 2, 0.95 * theme.size);
+    pen.fillStyle = color; pen.fillText(text, left, y);
     return [left, left + width];
   }
 }
+
+const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
 // Draw an axis of time at the foot of a sheet, and the moment that is looked at.
 function drawAxis(sheet, left, right, bottom) {
@@ -257,6 +309,12 @@ async function ask(what, parameters = {}) {
   const answer = await fetch(`${what}?${new URLSearchParams(parameters)}`, {cache: "no-store"});
   if (answer.ok) return what === "news" ? answer.arrayBuffer() : answer.json();
   throw new Error(answer.status === 409 ? (await answer.json()).error : await answer.text());
+}
+
+// What is packed into a file is compressed.
+async function unpack() {
+  const bytes = Uint8Array.from(atob(given.packed), each => each.charCodeAt(0));
+  given.packed = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
 }
 
 function packedAnswer(what, {show = 0, row, topic, field}) {

@@ -69,7 +69,7 @@ class Waits {
   draw() {
     const run = runs[0], waits = run.status.waits || [], links = run.status.links || [];
     const names = run.status.standings ? run.status.standings.map(each => each.name) : run.members.filter(Boolean);
-    const state = JSON.stringify([names, waits, links.length, theme.ink]);
+    const state = JSON.stringify([names, waits, links.length, theme.ink, run.looks, run.status.hints]);
     if (state === this.shown) return;
     this.shown = state;
     this.body.textContent = "";
@@ -99,8 +99,12 @@ class Waits {
   }
 
   list(waits) {
-    if (!waits.length) return make("p", {class: "why"}, "no participant waits for another");
-    return make("ul", {class: "why"}, ...waits.slice(0, 60).map(wait => make("li", {}, wait.why)));
+    const run = runs[0], held = [...run.held].sort((a, b) => b[1] - a[1]).slice(0, 10);
+    return make("div", {},
+      waits.length ? make("ul", {class: "why"}, ...waits.slice(0, 60).map(wait => make("li", {}, wait.why))) : make("p", {class: "why"}, "no participant waits for another"),
+      ...(held.length ? [make("table", {}, make("tr", {}, make("th", {}, "holds others"), make("th", {}, "of the time looked at")),
+        ...held.map(([name, count]) => make("tr", {}, make("td", {}, name), make("td", {class: "number"}, `${Math.round(100 * count / run.looks)} %`))))] : []),
+      ...(run.status.hints?.length ? [make("ul", {class: "why"}, ...run.status.hints.map(hint => make("li", {}, hint)))] : []));
   }
 }
 
