@@ -114,7 +114,7 @@ def _new_process(owner: EntityBase, generator: object) -> Process:
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def _check_small(process: Process, yielded: object) -> cython.int:
+def _check_small(process: Process, yielded: Any) -> cython.int:
     """Refuse a small number if it is written out where it is yielded: its unit is missing."""
     global _looked_at, _was_suspect
     if not process._is_looked_at:

@@ -91,7 +91,7 @@ def _defined(file: Path, name: str, options: RunOptions) -> Ready:
 
 
 @lru_cache(maxsize=64)  # In sweeps it is asked for again and again.
-def _definition(module: ModuleType, file: Path, name: str) -> Definition:
+def _definition(_module: ModuleType, file: Path, name: str) -> Definition:
     """Return what the module of a file defines."""
     beside = file.with_suffix(TOML)
     form = f"the federation beside it is {beside}" if not name and beside.is_file() else FORM

@@ -1,7 +1,7 @@
 """The page of a chart: one file of HTML with its looks, data and script, and nothing from elsewhere.
 
-Lines are drawn by `page.js`, which lets its reader zoom, choose lines and read values; without scripts, and for bars
-and cells, the page has the picture as it is.
+Lines are drawn by `page.js`, which lets its reader zoom, choose lines and read values; without scripts, for bars and
+cells and on logarithmic axes, the page has the picture as it is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def page_of(chart: Chart) -> str:
     picture = picture[picture.index("<svg") :]
     shown = [_content(panel) for panel in chart.panels]
     style, script = ((here / f"page.{ending}").read_text(encoding="utf-8") for ending in ("css", "js"))
-    if all(each is not None for each in shown):
+    if not chart.log and all(each is not None for each in shown):
         data = script_data({"x": chart.x_title, "ticks": list(chart.ticks), "panels": shown})
         body = f"""<main id="plots"></main>
 <footer class="note">Drag to zoom, double-click to go back, ← → to move; click a name to hide its line.</footer>
