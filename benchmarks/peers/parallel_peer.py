@@ -54,6 +54,7 @@ class Station(Entity):
         self.iterations = iterations
         self.is_random = is_random
         self.turns = 0
+        self.stopwatch = Stopwatch()
 
     def start(self) -> None:
         self.schedule("turn", delay=self.number * PERIOD // STATIONS)
@@ -83,12 +84,30 @@ def ring(lookahead: int, is_random: int, iterations: int, events: int) -> tuple[
     return simulation, events * GAP // WORKERS
 
 
-class Place(Entity):
-    """Sends every job that arrives on to anybody."""
+class Stopwatch:
+    """An attribute that is the processor time of its process when it leaves that: so a worker's comes to light."""
 
-    def __init__(self, places: int, jobs: int) -> None:
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stopwatch, (time.process_time(),)
+
+
+def stopwatches(simulation: Simulation, name: str) -> list[Stopwatch]:
+    return [each for each in vars(simulation[name]).values() if isinstance(each, Stopwatch)] if name else []
+
+
+class Place(Entity):
+    """Has jobs: most of them it does again itself, after a while; the others go to a place of the other worker."""
+
+    def __init__(self, number: int, places: int, jobs: int, remote: float, lookahead: int) -> None:
+        self.number = number
         self.places = places
         self.jobs = jobs
+        self.remote = remote
+        self.lookahead = lookahead
+        self.stopwatch = Stopwatch() if number < WORKERS else None
 
     def start(self) -> None:
         for _ in range(self.jobs):
@@ -96,14 +115,23 @@ class Place(Entity):
 
     def on_job(self, _: object) -> None:
         draws = self.random
-        self.send(f"place{draws.randrange(self.places)}", "job", delay=100 * MS + draws.exponential(SECOND))
+        delay = draws.exponential(SECOND)
+        if draws.random() < self.remote:
+            to = (self.number + 1 + WORKERS * draws.randrange(self.places // WORKERS)) % self.places
+            self.send(f"place{to:06}", "job", delay=self.lookahead + delay)
+        else:
+            self.schedule("job", delay=delay)
 
 
-def phold(places: int, jobs: int, until_s: int) -> tuple[Simulation, int]:
-    """Handlers that do nothing but send, most of it to the other worker: the worst case of several workers."""
-    simulation = Simulation(seed=SEED, network=Network(default=link(100 * MS)))
+def phold(places: int, jobs: int, until_s: int, remote_percent: int, lookahead_ms: int) -> tuple[Simulation, int]:
+    """Handlers that do nothing but send, after a second on average: the worst case of several workers.
+
+    Entities are dealt out by their names, so the places with odd numbers are on the other worker.
+    """
+    simulation = Simulation(seed=SEED, network=Network(default=link(lookahead_ms * MS)))
     for number in range(places):
-        simulation.add(f"place{number}", Place(places, jobs))
+        place = Place(number, places, jobs, remote_percent / 100, lookahead_ms * MS)
+        simulation.add(f"place{number:06}", place)
     return simulation, until_s * SECOND
 
 
@@ -124,9 +152,11 @@ def main() -> None:
     warm_up, end = ring(10, 0, 1, 100)
     warm_up.run(until=end, executor=executor)
     simulation, end = MODELS[given.model](*given.numbers)
-    start = time.perf_counter()
+    start, processor = time.perf_counter(), time.process_time()
     result = simulation.run(until=end, executor=executor)
-    seconds = time.perf_counter() - start
+    seconds, processor = time.perf_counter() - start, time.process_time() - processor
+    if executor.kind == "processes":  # The others wait for the slower of the workers, and the program for both.
+        processor += max(clock.seconds for name in result.members for clock in stopwatches(simulation, name))
     if executor.is_main:
         digest = result.digest.hex()
         print(
@@ -136,6 +166,7 @@ def main() -> None:
                     "events": result.events,
                     "seconds": seconds,
                     "rate": result.events / seconds,
+                    "path_s": processor,
                     "digest": digest,
                 }
             )

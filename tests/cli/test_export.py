@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Command
+from worldline.experiments.table import Row, SweepFile
 from worldline.model import plan
 from worldline.model.errors import UsageError
 from worldline.recording import Recorder, Recording
@@ -142,24 +143,14 @@ def test_an_lcm_log_is_the_one_that_the_run_would_have_written(worldline: Comman
     assert Path("played.log").read_bytes() == live
 
 
-class _Pandas(ModuleType):
-    """Keeps what a frame would be made of."""
-
-    @staticmethod
-    def array(values: list[Any], dtype: str) -> list[Any]:
-        assert dtype == "Int64"
-        return list(values)
-
-    DataFrame = dict
-
-
-def test_a_frame_has_exact_times_and_all_fields(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", _Pandas("pandas"))
+def test_a_frame_has_exact_times_and_all_fields(recording: Path) -> None:
+    pandas = pytest.importorskip("pandas")
     frame: Any = Recording(recording).frame("thing")
-    assert frame["arrival"] == [100, 120, 1200, None, None]
-    assert frame["x"] == [1, 1, None, None, None]
-    assert frame["payload"] == [None, None, None, b"\xff\x00", b"plain text"]
-    assert frame == RecordedTable(Recording(recording).tellings, ["thing"]).columns()
+    columns = RecordedTable(Recording(recording).tellings, ["thing"]).columns()
+    for name, values in columns.items():
+        assert [None if each is None or each is pandas.NA or each != each else each for each in frame[name]] == values
+    assert str(frame["arrival"].dtype) == "Int64"
+    assert list(frame.columns) == list(columns)
 
 
 class _Parquet(ModuleType):
@@ -298,3 +289,28 @@ def test_real_frames_and_parquet_say_the_same_as_csv(worldline: Command, recordi
     assert list(written["at.tags[1]"].dropna()) == [2, 2]
     assert worldline("export", "run.mcap", "all.parquet")[0] == 0
     assert "thing.at.y" in pandas.read_parquet("all.parquet").columns
+
+
+def test_a_sweeps_table_is_written_as_csv_and_parquet(worldline: Command, tmp_path: Path) -> None:
+    path = tmp_path / "shop.sweep"
+    with SweepFile(path, {"target": "shop.py"}, ["doctors", "arrival"]) as table:
+        table.add(Row(0, 0, 1, (2, "4min"), {"wait.mean": 1.5}, "ab"))
+        table.add(Row(0, 1, 2, (2, "4min"), {}, None, 'it "failed", badly', "worldline run shop.py --seed=2"))
+        table.finish()
+    file = str(path)
+    assert worldline("export", file, "--to", "csv")[0] == 0
+    assert path.with_suffix(".csv").read_text().splitlines() == [
+        "point,replicate,seed,doctors,arrival,wait.mean,digest,error,command",
+        "0,0,1,2,4min,1.5,ab,,",
+        '0,1,2,2,4min,,,"it ""failed"", badly",worldline run shop.py --seed=2',
+    ]
+    refusals = {
+        ("--to", "lcm"): "a sweep's table can't be written as lcm (use csv or parquet)",
+        ("--to", "csv", "--topic", "a"): "a sweep's table has no topics (leave out --topic)",
+    }
+    for words, said in refusals.items():
+        assert said in worldline("export", file, "-", *words)[2]
+    assert "is the sweep's table itself" in worldline("export", file, file, "--to", "csv")[2]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert worldline("export", file, "--to", "parquet")[0] == 0
+    assert parquet.read_table(tmp_path / "shop.parquet").column("wait.mean").to_pylist() == [1.5, None]

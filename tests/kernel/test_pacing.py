@@ -10,6 +10,7 @@ What is known of all workers at a time gives exact bounds, by `lock.bounds.fixpo
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
@@ -23,8 +24,9 @@ from hypothesis import strategies as st
 from tests.kernel.models import MODELS, Diarist, Observation, difference, observe, riot, states
 from tests.soaking import later
 from worldline.kernel import Simulation
+from worldline.kernel.engine import LETTER
 from worldline.kernel.model import KernelOutcome, Model, combined
-from worldline.kernel.worker import DistributedWorker, Letter, Pacing, Worker, WorkerProgress
+from worldline.kernel.worker import DistributedWorker, Pacing, Worker, WorkerProgress
 from worldline.lock.bounds import Clock, fixpoint
 from worldline.model import FOREVER, HOUR, MS, US, ModelError, Network, link
 from worldline.model.reading import as_time
@@ -40,7 +42,8 @@ class TurnOver(Exception):  # noqa: N818 - It isn't an error.
     """A worker has done what it can for now."""
 
 
-Letters = dict[tuple[object, ...], int]  # What is under way to a worker: keys of messages, and when they arrive.
+Letter = tuple[int, int, int, str, int]
+Letters = dict[Letter, int]  # What is under way to a worker: keys of messages, and when they arrive.
 
 
 class Frames:
@@ -100,19 +103,32 @@ class WatchedWorker(Worker):
         self._me = me
         self._pacing = pacing
         self._letters = letters
+        self._names = given.names
+        self._taken: dict[int, int] = {}
 
-    def take_outbox(self) -> list[Letter]:
-        taken = super().take_outbox()
-        for letter in taken:
-            self._letters[self.roster.worker_of(letter[5])][letter[:5]] = letter[0]
+    def take_letters(self, other: int) -> bytes:
+        taken = super().take_letters(other)
+        for letter in self._read(taken, self.posted(other) - self._taken.get(other, 0), self._me):
+            self._letters[other][letter] = letter[0]
+        self._taken[other] = self.posted(other)
         return taken
 
-    def accept(self, letters: Sequence[Letter]) -> None:
-        for letter in letters:
+    def accept(self, other: int, frame: bytes, start: int, count: int) -> None:
+        for letter in self._read(frame[start:], count, other):
             assert letter[0] >= self._pacing.reached, f"{letter} arrives before the bound {self._pacing.reached}"
             assert letter[0] >= self.engine.now, f"{letter} arrives at {self.engine.now}"
-            del self._letters[self._me][letter[:5]]
-        super().accept(letters)
+            del self._letters[self._me][letter]
+        super().accept(other, frame, start, count)
+
+    def _read(self, letters: bytes, count: int, sender: int) -> list[Letter]:
+        """Return the keys of letters from a worker: arrival, time sent, order, and sender, by name."""
+        end = count * LETTER.size
+        names = pickle.loads(letters[end:])[1] if len(letters) > end else []
+        read = LETTER.iter_unpack(letters[:end])
+        return [
+            (arrival, sent, order, self._names[source] if source >= 0 else names[-1 - source], sender)
+            for arrival, sent, order, source, *_ in read
+        ]
 
 
 def exact_bounds(lookahead: list[list[int]], bases: Sequence[int]) -> list[int]:

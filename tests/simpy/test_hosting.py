@@ -13,6 +13,7 @@ import pytest
 from worldline.cli import main
 from worldline.errors import ConfigurationError, ModelError, UsageError
 from worldline.history import Observer
+from worldline.model import SECOND
 from worldline.simpy import Environment, Resource
 from worldline.simpy.border import nanoseconds, units
 from worldline.targets import RunOptions, prepare
@@ -250,3 +251,33 @@ def test_nothing_is_left_behind_by_a_run(write: Write) -> None:
     env.timeout(2)
     env.run()  # No host has it.
     assert env.now == 2
+
+
+def test_what_processes_measure_is_in_the_outcome_and_in_no_digest(tmp_path: Path) -> None:
+    text = """
+import worldline.simpy as simpy
+
+UNTIL = 5
+
+
+def clock(env, measures):
+    while True:
+        yield env.timeout(2)
+        if measures:
+            env.measure("lap", env.now)
+
+
+def model(measures=True):
+    env = simpy.Environment()
+    env.process(clock(env, measures))
+    return env
+"""
+    file = tmp_path / "laps.py"
+    file.write_text(text)
+    outcome = prepare(str(file), RunOptions()).run()
+    monitor = outcome.monitors["environment", "lap"]
+    assert (monitor.times, monitor.values, monitor.end) == ([2 * SECOND, 4 * SECOND], [2, 4], 5 * SECOND)
+    without = prepare(str(file), RunOptions(settings=("measures=false",))).run()
+    assert (without.digest, len(without.monitors)) == (outcome.digest, 0)
+    with pytest.raises(ModelError, match="a measure is a number"):
+        Environment().measure("lap", "long")

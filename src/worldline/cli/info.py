@@ -32,7 +32,7 @@ from worldline.model.time import FOREVER
 from worldline.programs.entries import read_machine
 from worldline.recording import Condition, Provenance, Recording, float_fingerprint
 from worldline.recording.reader import intact, narrate, recorded_account, shortcoming
-from worldline.recording.tables import chrome_trace_of, csv_of, parquet_of
+from worldline.recording.tables import chrome_trace_of, csv_file, csv_of, parquet_file, parquet_of
 
 # `worldline digest`: print the digest of a recorded run, if the file is what was recorded.
 
@@ -303,6 +303,7 @@ class ExportForm(StrEnum):
 
 
 _STANDARD = Path("/dev/stdout")
+_RECORDING = ".mcap"
 _SUFFIXES = {
     ".csv": ExportForm.CSV,
     ".parquet": ExportForm.PARQUET,
@@ -315,7 +316,7 @@ _SUFFIXES = {
 
 @takes(
     """
-    FILE  A recording.
+    FILE  A recording, or a sweep's table.
     OUTPUT  Where to write it (default: next to FILE, with another ending); - is standard output.
     form: --to  What to write it as (default: what OUTPUT's ending says).
     topics: --topic NAME  Only this topic, or in tables this field, such as pose.x. Can be repeated.
@@ -327,31 +328,62 @@ def export(
     """Write a recording as CSV, Parquet, an LCM log, a Chrome trace or a page for a browser.
 
     Tables have a row for each message and receiver, and a column for each field of the payloads. An LCM log is
-    the one that `run --lcm` would have written. A page is one file, and works offline.
+    the one that `run --lcm` would have written. A page is one file, and works offline. A sweep's table, with a row
+    for each run, is written as CSV or Parquet.
     """
     chosen, names = _form(form, output), topics or []
-    recording = Recording(file)
+    recording = None if _is_sweep(file) else Recording(file)
     path = _default(file, chosen) if output is None else _STANDARD if str(output) == "-" else output
     to = destination(path)  # What can't be written is refused before anything is read.
     if not to.is_stream and not to.is_new and to.file.samefile(file):
-        raise UsageError(f"{path} is the recording itself, which would be lost", advice="choose another OUTPUT")
+        what = "the sweep's table" if recording is None else "the recording"
+        raise UsageError(f"{path} is {what} itself, which would be lost", advice="choose another OUTPUT")
     with interruptible():
-        if chosen is ExportForm.CSV:
-            save_parts(path, csv_of(recording.tellings, names))
-        elif chosen is ExportForm.PARQUET:
-            save(path, parquet_of(recording.tellings, names))
-        elif chosen is ExportForm.CHROME_TRACE:
-            recording.check_topics(names)
-            account = recorded_account(intact(recording))
-            save_parts(path, chrome_trace_of(recording.header.federation or file.name, account, names))
-        elif chosen is ExportForm.HTML:
-            save(path, _page_of(recording, names))
+        if recording is None:
+            _export_sweep(file, path, chosen, names)
         else:
-            _export_to_lcm(recording, path, names)
-    if missing := shortcoming(recording):
+            _export_recording(recording, path, chosen, names)
+    if recording is not None and (missing := shortcoming(recording)):
         warn(missing)
     if to.descriptor is None:  # Otherwise it was written to where its user looks, or has led it.
         remark(f"written to {path}")
+
+
+def _is_sweep(file: Path) -> bool:
+    if file.suffix == _RECORDING:  # Most are that, and it takes a while to load what knows sweeps.
+        return False
+    from worldline.experiments.table import is_sweep
+
+    return is_sweep(file)
+
+
+def _export_sweep(file: Path, path: Path, form: ExportForm, topics: Sequence[str]) -> None:
+    from worldline.experiments.table import read_sweep
+
+    if form not in (ExportForm.CSV, ExportForm.PARQUET):
+        raise UsageError(f"a sweep's table can't be written as {form}", advice="use csv or parquet")
+    if topics:
+        raise UsageError("a sweep's table has no topics", advice="leave out --topic")
+    table = read_sweep(file)
+    if form is ExportForm.CSV:
+        save_parts(path, csv_file(table.columns, table.rows))
+    else:
+        save(path, parquet_file({name: table.column(name) for name in table.columns}))
+
+
+def _export_recording(recording: Recording, path: Path, chosen: ExportForm, names: Sequence[str]) -> None:
+    if chosen is ExportForm.CSV:
+        save_parts(path, csv_of(recording.tellings, names))
+    elif chosen is ExportForm.PARQUET:
+        save(path, parquet_of(recording.tellings, names))
+    elif chosen is ExportForm.CHROME_TRACE:
+        recording.check_topics(names)
+        account = recorded_account(intact(recording))
+        save_parts(path, chrome_trace_of(recording.header.federation or recording.path.name, account, names))
+    elif chosen is ExportForm.HTML:
+        save(path, _page_of(recording, names))
+    else:
+        _export_to_lcm(recording, path, names)
 
 
 def _form(form: ExportForm | None, output: Path | None) -> ExportForm:

@@ -23,6 +23,7 @@ from worldline.recording.reader import Recording, shortcoming
     --until TIME  Plot up to here.
     --kind  How to draw it (default: lines, and steps where values are whole numbers or texts).
     --bins N at least 1  How many bars a histogram has (default: by the values).
+    --log  Which axes are logarithmic: numbers up to 0 aren't shown there.
     --title TEXT  What stands above it.
     --output, -o FILE  Where to write it: .svg, .png or .html (default: next to the first FILE, as .svg).
 

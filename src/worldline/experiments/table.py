@@ -216,6 +216,8 @@ class SweepFile:
         self._lock = os.open(to.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         self._database: sqlite3.Connection | None = None
         self._committed = time.monotonic()
+        self._rows: list[tuple[Cell, ...]] = []  # Since the last commit; all of them have
+        self._measures: tuple[str, ...] = ()  # these measures.
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if replaces:
@@ -238,6 +240,7 @@ class SweepFile:
         """Keep what there is."""
         if self._database is not None:
             with suppress(sqlite3.Error):  # A disk that is full was told of already.
+                self._write()
                 self._database.commit()
             self._database.close()
             self._database = None
@@ -274,6 +277,7 @@ class SweepFile:
     def done(self, wanted: Sequence[str] = (), *, but_failures: bool = False) -> dict[tuple[int, int], dict[str, Cell]]:
         """Return the runs that are there, with those of their measures that are wanted."""
         assert self._database is not None
+        self._write()
         places = [(name, place) for place, name in enumerate(self._columns) if name in wanted]
         error = self._columns.index("error")
         return {
@@ -282,42 +286,44 @@ class SweepFile:
             if row[error] is None or not but_failures
         }
 
-    @property
-    def _outer(self) -> set[str]:
-        return {*_FIRST, *_LAST, *self.parameters}
-
     def add(self, row: Row) -> None:
         """Add a row, or replace that of a run that failed before. It is safe on the disk within a second."""
         assert self._database is not None
         with _speaking_of(self.path):
-            self._make_room(row.measures)
-            cells: dict[str, Cell] = {
-                "point": row.point,
-                "replicate": row.replicate,
-                "seed": row.seed,
-                **dict(zip(self.parameters, row.parameters, strict=True)),
-                **row.measures,
-                "digest": row.digest,
-                "error": row.error,
-                "command": row.command,
-            }
-            names = ", ".join(map(_quoted, cells))
-            marks = ", ".join("?" * len(cells))
-            values = [_storable(cell) for cell in cells.values()]
-            self._database.execute(f"INSERT OR REPLACE INTO runs ({names}) VALUES ({marks})", values)
+            measures = tuple(row.measures)
+            if measures != self._measures:
+                self._write()
+                self._make_room(measures)
+                self._measures = measures
+            cells = (row.point, row.replicate, row.seed, *row.parameters, *row.measures.values())
+            self._rows.append((*map(_storable, cells), row.digest, row.error, row.command))
             if time.monotonic() - self._committed >= _COMMIT_EVERY_S:
                 self.commit()
 
     def commit(self) -> None:
+        """Have all rows safe on the disk."""
         assert self._database is not None
-        self._database.execute("COMMIT")
-        self._database.execute("BEGIN")
+        with _speaking_of(self.path):
+            self._write()
+            self._database.execute("COMMIT")
+            self._database.execute("BEGIN")
         self._committed = time.monotonic()
 
-    def _make_room(self, measures: Mapping[str, Cell]) -> None:
+    def _write(self) -> None:
+        """Give SQLite the rows since the last time, which have the same measures."""
+        if self._rows:
+            assert self._database is not None
+            names = (*_FIRST, *self.parameters, *self._measures, *_LAST)
+            marks = ", ".join("?" * len(names))
+            into = f"INSERT OR REPLACE INTO runs ({', '.join(map(_quoted, names))}) VALUES ({marks})"
+            self._database.executemany(into, self._rows)
+            self._rows = []
+
+    def _make_room(self, measures: Iterable[str]) -> None:
         assert self._database is not None
+        outer = {*_FIRST, *_LAST, *self.parameters}
         for name in measures:
-            if name in self._outer:
+            if name in outer:
                 raise UsageError(f"a measure can't be called {shown(name)}, as another column is", advice="rename it")
             if name not in self._columns:
                 if len(self._columns) >= _COLUMNS_MAX:
@@ -331,6 +337,7 @@ class SweepFile:
         """Write it anew in its one order, and let that take its place."""
         assert self._database is not None
         with _speaking_of(self.path):
+            self._write()
             self._database.execute("COMMIT")
             ordered = _ordered(self._columns, self.parameters)
             beside = self._file.with_name(f".{self._file.name}.part")

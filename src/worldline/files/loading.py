@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from hashlib import blake2b, file_digest
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import module_from_spec, spec_from_file_location
@@ -96,6 +96,25 @@ def _imported(file: Path, root: Path) -> Iterator[str]:
             yield from (".".join(filter(None, (base, alias.name))) for alias in node.names)
 
 
+def _once(look: Callable[[Path], bool]) -> Callable[[Path], bool]:
+    """Look at a file once as long as it stays the same: in sweeps it is asked for again and again."""
+
+    @lru_cache(maxsize=64)
+    def known(path: str, _changed_ns: int, _size: int) -> bool:
+        return look(Path(path))
+
+    @wraps(look)
+    def looked(file: Path) -> bool:
+        try:
+            stat = os.stat(file)  # noqa: PTH116 - Faster.
+        except OSError:
+            return look(file)
+        return known(_resolved(str(file), os.getcwd()), stat.st_mtime_ns, stat.st_size)  # noqa: PTH109
+
+    return looked
+
+
+@_once
 def imports_simpy(file: Path) -> bool:
     """Whether a file imports SimPy, by its own name or ours."""
     try:
@@ -107,6 +126,7 @@ def imports_simpy(file: Path) -> bool:
     return any(name.split(".")[0] == "simpy" or name.startswith("worldline.simpy") for name in names)
 
 
+@_once
 def binds_model(file: Path) -> bool:
     """Whether a file gives something the name of what is to be run, as far as that can be told without running it."""
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from math import inf
 
 from worldline.history.observer import Observer
 from worldline.history.outcome import Watch
@@ -39,8 +38,8 @@ from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import LOOK_EVERY_S, looks, telling
 
 _CALLS_AT_ONCE = 4_000
-_ADVICE_AFTER_S = 1.0
-_WITHIN_LOOKAHEAD_MIN = 10  # Events for each worker: hearing from the others takes as long as dozens of small ones.
+_ADVICE_AFTER_S = 0.5
+_GAIN_MIN = 0.9
 _Reports = tuple[
     Sequence[WorkerReport | Failure], Merging | None
 ]  # And who has told the observer what happened, if any.
@@ -99,12 +98,9 @@ def _on_processes(
         here = [name for name, worker in zip(model.names, workers, strict=True) if worker == number]
         return some_of(here, "no entities")
 
-    advised = _Advice(executor, min(map(min, lookahead)))
-
     def reached(now: int, events: int) -> None:
         if events_max is not None and events > events_max:
             raise endless(events_max, now)
-        advised.look(now, events)
         tell(now, events)
 
     merging = None
@@ -112,39 +108,30 @@ def _on_processes(
         merging = Merging(executor.count, observer)
         tell_beginning(observer, model)
 
-    def told(number: int, batch: tuple[list[Call], int]) -> None:
-        assert merging is not None
-        merging.hear(number, *batch)
+    computing: list[float] = []  # For what share of the time each worker does, as soon as that is known.
+
+    def told(number: int, what: float | tuple[list[Call], int]) -> None:
+        if isinstance(what, float):
+            computing.append(what)
+            if len(computing) == executor.count and sum(computing) < _GAIN_MIN:
+                _advise(executor, min(map(min, lookahead)), sum(computing))
+        else:
+            assert merging is not None
+            merging.hear(number, *what)
 
     with WorkerPool(_work, tasks, describe) as pool:
         return pool.watch(reached, told), merging
 
 
-class _Advice:
-    """Says once that a run would be faster inline, if so little happens within a lookahead that workers only wait."""
-
-    def __init__(self, executor: Executor, lookahead: int) -> None:
-        self._executor = executor
-        self._lookahead = lookahead
-        self._is_due_at: float | None = None
-
-    def look(self, now: int, events: int) -> None:
-        if now <= 0:
-            return
-        if self._is_due_at is None:  # Counted from here: workers may take long to start.
-            self._is_due_at = time.monotonic() + _ADVICE_AFTER_S
-        if time.monotonic() < self._is_due_at:
-            return
-        self._is_due_at = inf
-        within = events * self._lookahead / now
-        if within < _WITHIN_LOOKAHEAD_MIN * self._executor.count:
-            print(
-                f"worldline: {self._executor} waits more than it works: a worker may go on for "
-                f"{format_time(self._lookahead)} until it has to hear from the others, and in that time {within:.2g} "
-                "events happen (run it inline, or put the fixed part of delays into links: see Lookahead in the guide)",
-                file=sys.stderr,
-                flush=True,
-            )
+def _advise(executor: Executor, lookahead: int, gain: float) -> None:
+    """Say that a run would be faster inline: `gain` is how long workers compute in a second, all together."""
+    print(
+        f"worldline: {executor} is slower than one process, at about {gain:.2g} × its speed: a worker may go on for "
+        f"{format_time(lookahead)} until it has to hear from the others, and too little happens in that time "
+        "(run it inline, or put the fixed part of delays into links: see Lookahead in the guide)",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _work(number: int, peers: Peers, task: _Task, line: WorkerLine) -> WorkerReport | Failure:
@@ -155,17 +142,23 @@ def _work(number: int, peers: Peers, task: _Task, line: WorkerLine) -> WorkerRep
     own = {name: _unpacked(state) for name, state in entities.items()}
     worker = Worker(Model(names, own, topology, seed, sendings), workers, number)
     pacing = Pacing(number, lookahead)
+    crew = DistributedWorker(worker, pacing, peers)
     teller = worker.engine.observer = Teller(worker.key) if is_observed else None
-    told_at = time.monotonic()
+    began = told_at = time.monotonic()
+    has_advised = False
 
     def reached(now: int) -> None:
-        nonlocal told_at
-        if teller is not None and (len(teller) >= _CALLS_AT_ONCE or time.monotonic() - told_at >= LOOK_EVERY_S):
-            told_at = time.monotonic()
+        nonlocal told_at, has_advised
+        clock = time.monotonic()
+        if not has_advised and clock - began >= _ADVICE_AFTER_S:
+            has_advised = True
+            line.tell(crew.computing_s / (clock - began))
+        if teller is not None and (len(teller) >= _CALLS_AT_ONCE or clock - told_at >= LOOK_EVERY_S):
+            told_at = clock
             line.tell((teller.take(), now))
 
     try:
-        failure = DistributedWorker(worker, pacing, peers).run(end, line, reached)
+        failure = crew.run(end, line, reached)
     except PeerGone as gone:
         gone.at = pacing.progress[gone.facts["worker"]].promise
         raise

@@ -2,6 +2,9 @@
 
 cimport cython
 
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
+from cpython.bytes cimport PyBytes_AS_STRING
+
 from worldline.kernel._native cimport hash_of_four, is_word
 from worldline.kernel.heap cimport BARE, LADEN, OWN
 from worldline.kernel.heap cimport HeapQueue as Queue
@@ -29,13 +32,38 @@ cdef class Handlers:
     cdef int find(self, object topic) except -1
 
 
+# As `LETTER` has it, which is how the other build writes and reads it.
+cdef packed struct Letter:
+    long long arrival
+    long long sent
+    long long order
+    int sender
+    int receiver
+    int topic
+    int payload
+
+
+@cython.final
+cdef class Outbox:
+    cdef readonly long long posted  # How many letters there were in all.
+    cdef bytearray _letters  # Compiled, it is longer than what is in it.
+    cdef Py_ssize_t _size
+    cdef Py_ssize_t _topics_known
+    cdef list _names
+    cdef list _payloads
+
+    cdef int _number_of(self, object entity) except? -1
+
+
 @cython.final
 cdef class Engine:
     cdef readonly Queue queue
     cdef readonly object roster
     cdef readonly dict directory
     cdef readonly dict dropped
-    cdef public list outbox
+    cdef readonly list outboxes
+    cdef object _names
+    cdef object _workers
     cdef readonly long long latency
     cdef readonly long long least
     cdef public long long now
@@ -67,6 +95,10 @@ cdef class Engine:
         object topic,
         object payload,
     ) except -1
+    cdef int _post(
+        self, long long arrival, long long order, object sender, object target, object topic, object payload
+    ) except -1
+    cdef object _find(self, object name)
     cdef int _learn(self, object topic) except -1
     cdef int _enter_table(self, object entity) except -1
     cdef int _unpin(self, int number) except -1

@@ -36,6 +36,9 @@ E5. Nothing depends on whether there is an observer: it is only told, by the fun
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Sequence
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from worldline.kernel.account import RECORD, tell_own, tell_sending
@@ -116,6 +119,55 @@ class Handlers:
         return 0
 
 
+LETTER = Struct("@qqqiiii")
+"""A message to another worker: its arrival, the time sent, its order, and numbers of sender, receiver, topic, payload.
+
+Entities have their places as numbers, those that were created during the run -1 - their number among the names that
+come along. Topics have the sending engine's numbers. A payload has its number among those that come along; -1: none.
+"""
+
+
+@cython.final
+@cython.cclass
+class Outbox:
+    """What is for the entities of one other worker: numbers, so that neither end makes objects of them."""
+
+    def __init__(self) -> None:
+        self.posted = 0
+        self._letters = bytearray()
+        self._size = 0
+        self._topics_known = 0
+        self._names: list[str] = []
+        self._payloads: list[Any] = []
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def _number_of(self, entity: Any) -> cython.int:
+        core: EntityBase = entity
+        rank: cython.int = core._wl_rank if cython.compiled else core._wl_rank[0]
+        if not rank & 1:
+            return core._wl_place
+        self._names.append(core._wl_name)
+        return -len(self._names)
+
+    def take(self, topics: Sequence[tuple[Any, int]]) -> bytes:
+        """Return the letters since the last time, and what comes along with them.
+
+        `topics` are all that the engine has numbered, of which the other worker may not know the last.
+        """
+        letters = bytes(self._letters[: self._size])
+        fresh = [text if type(text) is str else "" for text, _ in topics[self._topics_known :]] if letters else []
+        if fresh or self._names or self._payloads:
+            letters += pickle.dumps((fresh, self._names, self._payloads), protocol=5)
+            self._topics_known += len(fresh)
+            self._names = []
+            self._payloads = []
+        self._size = 0
+        if not cython.compiled:
+            self._letters.clear()
+        return letters
+
+
 def handlers_of(kind: type) -> Handlers:
     """Return the handlers of a class: `on_x` for the topic x, and `handle`, if there is one, for all others."""
     table: dict[Any, Any] = {name[3:]: getattr(kind, name) for name in dir(kind) if name.startswith("on_")}
@@ -134,12 +186,17 @@ class Engine:
     the same for all, and the roster has to be asked.
     """
 
-    def __init__(self, roster: Any, *, latency: int, least: int) -> None:
+    def __init__(
+        self, roster: Any, *, latency: int, least: int, names: Sequence[str] = (), workers: Sequence[int] = ()
+    ) -> None:
+        """`names` are those of all places, and `workers` says on which worker each is; none: all are here."""
         self.queue = Queue()
         self.roster = roster
+        self._names = names
+        self._workers = workers
         self.directory: dict[str, Any] = {}
         self.dropped: dict[tuple[str, str, str], int] = {}
-        self.outbox: list[Any] = []  # Letters to other workers.
+        self.outboxes = [Outbox() for _ in range(max(workers, default=-1) + 1)]  # By the numbers of workers.
         self.latency = latency
         self.least = least
         self.now = self.events = 0
@@ -157,6 +214,11 @@ class Engine:
         self._topics: list[tuple[Any, int]] = []
         self._numbers_of_topics: dict[Any, int] = {}
         self._learn(STARTS)
+
+    @property
+    def topics(self) -> list[tuple[Any, int]]:
+        """The topics that were sent so far, by their numbers; of each its part in chains."""
+        return self._topics
 
     @property
     def sender(self) -> Any:
@@ -217,8 +279,106 @@ class Engine:
         return 0
 
     def accept(self, time: int, sent: int, sender: Any, order: int, target: Any, topic: Text, payload: Any) -> None:
-        """Take in a message from another worker, or from outside."""
+        """Take in a message from outside."""
         self._push(time, sent, order, sender, target, topic, payload)
+
+    # -- Letters to and from other workers
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _post(
+        self,
+        arrival: cython.longlong,
+        order: cython.longlong,
+        sender: Any,
+        target: Any,
+        topic: Any,
+        payload: Any,
+    ) -> cython.int:
+        """Put a message to an entity of another worker into the outbox."""
+        goal: EntityBase = cython.cast(EntityBase, target)
+        outbox: Outbox = self.outboxes[self._workers[goal._wl_place]]
+        if topic is not self._topic:
+            self._learn(topic)
+        here: cython.int = outbox._number_of(sender)
+        there: cython.int = outbox._number_of(target)
+        number_of_payload: cython.int = -1
+        if payload is not None:
+            number_of_payload = len(outbox._payloads)
+            outbox._payloads.append(payload)
+        outbox.posted += 1
+        if cython.compiled:
+            size: cython.Py_ssize_t = outbox._size + cython.sizeof(Letter)
+            if size > len(outbox._letters):
+                PyByteArray_Resize(outbox._letters, 2 * size)
+            letter: cython.pointer(Letter) = cython.cast(
+                cython.pointer(Letter), PyByteArray_AS_STRING(outbox._letters) + outbox._size
+            )
+            letter.arrival = arrival
+            letter.sent = self.now
+            letter.order = order
+            letter.sender = here
+            letter.receiver = there
+            letter.topic = self._number_of_topic
+            letter.payload = number_of_payload
+            outbox._size = size
+        else:
+            outbox._letters += LETTER.pack(
+                arrival, self.now, order, here, there, self._number_of_topic, number_of_payload
+            )
+            outbox._size += LETTER.size
+        return 0
+
+    def take_in(
+        self,
+        frame: bytes,
+        start: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+        topics: list[str],
+        past: cython.longlong,
+    ) -> None:
+        """Take in so many letters of a frame, of which none arrives before `past`.
+
+        `topics` are those that were learned from the same worker before; it grows.
+        """
+        end: cython.Py_ssize_t = start + count * LETTER.size
+        names: list[str] = []
+        payloads: list[Any] = []
+        if end < len(frame):
+            fresh, names, payloads = pickle.loads(memoryview(frame)[end:])
+            topics += fresh
+        arrival: cython.longlong
+        sent: cython.longlong
+        order: cython.longlong
+        here: cython.int
+        there: cython.int
+        topic: cython.int
+        number_of_payload: cython.int
+        number: cython.Py_ssize_t
+        if cython.compiled:
+            letters: cython.pointer(Letter) = cython.cast(cython.pointer(Letter), PyBytes_AS_STRING(frame) + start)
+        else:
+            unpacked = LETTER.iter_unpack(memoryview(frame)[start:end])
+        for number in range(count):
+            if cython.compiled:
+                letter: Letter = letters[number]
+                arrival, sent, order = letter.arrival, letter.sent, letter.order
+                here, there = letter.sender, letter.receiver
+                topic, number_of_payload = letter.topic, letter.payload
+            else:
+                arrival, sent, order, here, there, topic, number_of_payload = next(unpacked)
+            sender = self._find(self._names[here] if here >= 0 else names[-1 - here])
+            target = self._find(self._names[there] if there >= 0 else names[-1 - there])
+            if arrival < past:
+                self.roster.refuse_early(sender, sent, target, arrival, past)
+            payload = None if number_of_payload < 0 else payloads[number_of_payload]
+            self._push(arrival, sent, order, sender, target, topics[topic], payload)
+
+    @cython.cfunc
+    def _find(self, name: Any) -> object:
+        """Return an entity by its name, or what stands for it."""
+        found = self.directory.get(name)
+        return found if found is not None else self.roster.locate(name)
 
     def count_dropped(self, receiver: Text, topic: Text, reason: str) -> None:
         key = (receiver, topic, reason)
@@ -560,8 +720,7 @@ class EntityBase:
             else:
                 self._wl_chain = hash((self._wl_chain, arrival, order, content)) & _CHAIN
             if target._wl_state == REMOTE:
-                letter = (arrival, now, self._wl_name, order, target._wl_name, target._wl_place, text, payload)
-                engine.outbox.append(letter)
+                engine._post(arrival, order, self, target, text, payload)
             elif cython.compiled:
                 engine._push(arrival, now, order, self, target, text, payload)
             else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from worldline.kernel.account import PROCESS, TIMER, tell_own, tell_unheard, told_of_timer
 from worldline.kernel.engine import INTERRUPTION, Engine, EntityBase, Handlers, ScheduledEvent
 from worldline.kernel.packing import PackedCopy
-from worldline.kernel.trouble import check_idle, check_literal, fail, is_suspect, refuse_wait
+from worldline.kernel.trouble import LITERAL_MAX, check_idle, check_literal, fail, is_suspect, refuse_wait
 from worldline.kernel.waiting import Awaited, EntityInbox, EntityMessage, Interrupt, Part, Process, Receive, Wait
 from worldline.model.errors import ModelError, UsageError, WorldlineError, shown
 from worldline.model.reading import as_time, resembles_time
@@ -43,7 +43,8 @@ _Parcel = cython.declare(object, PackedCopy)
 _Generator = cython.declare(object, GeneratorType)
 
 
-_looked_at = cython.declare(object, None)  # The code of the process that was started last: mostly the next is the same.
+_LITERAL_MAX = cython.declare(cython.longlong, LITERAL_MAX)
+_looked_at = cython.declare(object, None)  # The code that was looked at last: mostly the next is the same.
 _was_suspect = cython.declare(cython.bint, False)
 
 
@@ -104,17 +105,28 @@ def _close(process: Process) -> cython.int:
 
 @cython.cfunc
 def _new_process(owner: EntityBase, generator: object) -> Process:
-    global _looked_at, _was_suspect
     process: Process = Process.__new__(Process)
     process._owner = owner
     process._generator = generator
     process._ticket = _NEVER
-    code = generator.gi_code  # type: ignore[attr-defined]
-    if code is not _looked_at:
-        _was_suspect = is_suspect(code)
-        _looked_at = code
-    process._is_suspect = _was_suspect
     return process
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _check_small(process: Process, yielded: Any) -> cython.int:
+    """Refuse a small number if it is written out where it is yielded: its unit is missing."""
+    global _looked_at, _was_suspect
+    if not process._is_looked_at:
+        process._is_looked_at = True
+        code = process._generator.gi_code
+        if code is not _looked_at:
+            _was_suspect = is_suspect(code)
+            _looked_at = code
+        process._is_suspect = _was_suspect
+    if process._is_suspect:
+        check_literal(process._generator, yielded)
+    return 0
 
 
 # An entity's processes besides the main one are in a list, in the order in which they were started, which is the one in
@@ -196,9 +208,10 @@ def _resume(process: Process, value: object, error: object) -> cython.int:
         if owner._wl_state != ALIVE:
             return _close(process)
         if type(yielded) is int and ((not cython.compiled and 0 < yielded <= _LAST) or is_word(yielded)):
-            if process._is_suspect:
-                check_literal(generator, yielded)
-            process._ticket = owner._wl_after(yielded, process)
+            delay: cython.longlong = yielded
+            if 0 < delay < _LITERAL_MAX:
+                _check_small(process, yielded)
+            process._ticket = owner._wl_after(delay, process)
             return 0
         if _wait(process, yielded) == PENDING:
             return 0

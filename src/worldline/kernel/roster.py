@@ -25,7 +25,15 @@ from worldline.kernel.process import refused_generator
 from worldline.kernel.trouble import METHODS, advice_on
 from worldline.kernel.waiting import EntityMessage
 from worldline.model.blame import line_of, located, models, said_of
-from worldline.model.errors import ConfigurationError, ModelError, ObserverFailure, WorldlineError, nearest, shown
+from worldline.model.errors import (
+    ConfigurationError,
+    InternalError,
+    ModelError,
+    ObserverFailure,
+    WorldlineError,
+    nearest,
+    shown,
+)
 from worldline.model.latency import Fixed
 from worldline.model.links import Link, Network
 from worldline.model.message import SEPARATOR, check_name, descendant, is_short
@@ -233,7 +241,7 @@ class Roster:
         self.seed = seed
         self.endings: dict[str, int] = {}
         self.monitors: dict[tuple[str, str], Monitor] = {}  # Of those who were created and have ended.
-        self.engine = Engine(self, latency=topology.latency, least=topology.least)
+        self.engine = Engine(self, latency=topology.latency, least=topology.least, names=names, workers=workers)
         self._names = names
         self._workers = workers
         self._me = me
@@ -435,6 +443,15 @@ class Roster:
         if extras is None:
             return False
         return last in extras.named or (_is_number(last) and 0 < int(last) <= extras.children and last[0] != "0")
+
+    def refuse_early(self, sender: EntityBase, sent: int, receiver: EntityBase, arrival: int, past: int) -> NoReturn:
+        """Say that a message has come from another worker too late to have its place in the order of all."""
+        raise InternalError(
+            f"a message from {sender.name}, sent at {format_time(sent)}, arrives at {format_time(arrival)}, "
+            f"but worker {self._me} was let go to {format_time(past)}",
+            participant=receiver.name,
+            at=self.engine.now,
+        )
 
     def refuse_message(self, receiver: EntityBase, message: EntityMessage) -> NoReturn:
         raise ModelError(

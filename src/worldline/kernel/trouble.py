@@ -102,7 +102,7 @@ def refuse_combination() -> NoReturn:
 # computed may be any, so that only one that is written out is refused. The bytecode tells the two apart: it is looked
 # at once for each function, and again only where a function yields such a number, or has another generator yield.
 
-_LITERAL_MAX = 1_000_000  # An author who writes more than that means nanoseconds.
+LITERAL_MAX = 1_000_000  # An author who writes more than that means nanoseconds.
 _Yields = tuple[CodeType, dict[int, int], bool]
 _yields_of: dict[int, _Yields] = {}  # By the id of a code, which is kept for that.
 
@@ -138,7 +138,7 @@ def _yields(code: CodeType) -> _Yields:
             is_literal = before is not None and before.opname in ("LOAD_CONST", "LOAD_SMALL_INT")
             if each.opname == "YIELD_VALUE" and is_literal:
                 number = before.argval
-                if type(number) is int and 0 < number < _LITERAL_MAX:
+                if type(number) is int and 0 < number < LITERAL_MAX:
                     literals[each.offset] = literals[each.offset + 2] = number  # Which it is depends on the Python.
             before = each
         found = _yields_of[id(code)] = code, literals, delegates

@@ -40,6 +40,7 @@ cdef class Signal(Awaited):
 @cython.final
 cdef class Process(Awaited):
     cdef bint _throws
+    cdef bint _is_looked_at
     cdef bint _is_suspect
     cdef int _place
     cdef EntityBase _owner

@@ -232,7 +232,8 @@ class Process(Awaited):
         _place: int = 0  # Among the entity's processes.
         _waits_on: Awaited | None = None
         _throws: bool = False  # Whether what it is to be given is an error.
-        _is_suspect: bool = False  # Whether it may yield a number that was written without a unit.
+        _is_looked_at: bool = False  # Whether it is known
+        _is_suspect: bool = False  # that it may yield a number that was written without a unit.
 
     @property
     def has_ended(self) -> bool:

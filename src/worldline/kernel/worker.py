@@ -30,8 +30,9 @@ P2. When all wait and have heard all that was said, the one with the least base 
 
 from __future__ import annotations
 
-import pickle
+import time
 from collections.abc import Callable, Sequence
+from struct import Struct
 from typing import NamedTuple
 
 from worldline.history.observer import OUTSIDE
@@ -43,8 +44,8 @@ from worldline.kernel.packing import fingerprint
 from worldline.kernel.process import advance
 from worldline.kernel.roster import Roster, monitors_of
 from worldline.kernel.waiting import Awaited
-from worldline.model.errors import InternalError, WorldlineError
-from worldline.model.time import FOREVER, format_time
+from worldline.model.errors import WorldlineError
+from worldline.model.time import FOREVER
 from worldline.processes.failures import Failure, begin_run
 from worldline.processes.mesh import Peers
 from worldline.processes.status_timer import Look
@@ -82,7 +83,8 @@ class Pacing:
         self.stride = max(1, ahead // 2)
 
     def count_sent(self, other: int, messages: int) -> None:
-        self._sent[other] += messages
+        """Note how many messages there were to another worker in all."""
+        self._sent[other] = messages
 
     def hear(self, other: int, told: WorkerProgress, messages: int) -> None:
         """Take in what another worker says, and how many messages came with it."""
@@ -131,8 +133,6 @@ def _distances(lookahead: list[list[int]]) -> list[list[int]]:
 
 _FEW = 10_000  # Entities, whose memory doesn't matter.
 
-Letter = tuple[int, int, str, int, str, int, str, object]
-
 
 class Worker:
     """Holds those entities of a model that `workers` gives to number `me`; all of them, if it is empty."""
@@ -150,6 +150,7 @@ class Worker:
         self._outside = self.roster.outside()
         self._sent_from_outside = 0
         self._past = 0  # All that arrives before this is known, or pacing is wrong.
+        self._topics: dict[int, list[str]] = {}  # Those of other workers, by their numbers there.
         for number, sending in enumerate(model.sendings):
             self.send(sending, number)
 
@@ -175,24 +176,19 @@ class Worker:
         sender = engine.sender.name
         return engine.now, engine.sent, sender == OUTSIDE, sender, engine.order
 
-    def take_outbox(self) -> list[Letter]:
-        """Return what was sent to other workers since the last time."""
-        outbox: list[Letter] = self.engine.outbox
-        self.engine.outbox = []
-        return outbox
+    def posted(self, other: int) -> int:
+        """Return how many messages there were to entities of another worker, in all."""
+        outboxes = self.engine.outboxes
+        return int(outboxes[other].posted) if other < len(outboxes) else 0
 
-    def accept(self, letters: Sequence[Letter]) -> None:
-        """Take in what other workers have sent."""
-        roster, accept = self.roster, self.engine.accept
-        for arrival, sent, sender, order, receiver, _, topic, payload in letters:
-            if arrival < self._past:
-                raise InternalError(
-                    f"a message from {sender}, sent at {format_time(sent)}, arrives at {format_time(arrival)}, "
-                    f"but worker {self._me} was let go to {format_time(self._past)}",
-                    participant=receiver,
-                    at=self.engine.now,
-                )
-            accept(arrival, sent, roster.sender(sender), order, roster.sender(receiver), topic, payload)
+    def take_letters(self, other: int) -> bytes:
+        """Return what was sent to entities of another worker since the last time."""
+        outboxes = self.engine.outboxes
+        return bytes(outboxes[other].take(self.engine.topics)) if other < len(outboxes) else b""
+
+    def accept(self, other: int, frame: bytes, start: int, count: int) -> None:
+        """Take in so many letters that another worker has sent, which begin there in a frame."""
+        self.engine.take_in(frame, start, count, self._topics.setdefault(other, []), self._past)
 
     def present(self) -> list[Entity]:
         """Return the entities that are here: those that ended too, unless they were created during the run."""
@@ -218,8 +214,10 @@ class DistributedWorker:
         self._worker = worker
         self._pacing = pacing
         self._channel = channel
+        self.computing_s = 0.0  # How long entities have acted, of the time since the start.
         self._told: WorkerProgress | None = None
-        self._letters: list[list[Letter]] = [[] for _ in pacing.progress]
+        # Promise, base, failure, and how many messages were sent to and received from each; how many come along.
+        self._head = Struct(f"@{4 + 2 * len(pacing.progress)}q")
 
     def run(self, end: int, look: Look, reached: Callable[[int], None] | None = None) -> Failure | None:
         """Do all that happens here before `end`; return the failure if the model has one.
@@ -237,11 +235,13 @@ class DistributedWorker:
                 self._tell(pacing.farewell())
                 return None
             if base < min(bound, end):
+                began = time.monotonic()
                 try:
                     worker.advance(min(bound, end, base + pacing.stride), events)
                 except WorldlineError as error:
                     return self._fail(error)
-                self._collect()  # First, since what is under way makes bounds smaller.
+                self.computing_s += time.monotonic() - began
+                self._count()  # First, since what is under way makes bounds smaller.
                 events = look(worker.engine.now, worker.engine.events)
                 base = worker.engine.queue.next_time()
                 self._tell(pacing.progress_at(base, pacing.bound(base)))
@@ -256,34 +256,34 @@ class DistributedWorker:
 
     def _fail(self, error: WorldlineError) -> Failure:
         engine = self._worker.engine
-        self._collect()
+        self._count()
         self._tell(self._pacing.farewell(engine.now))
         return Failure(self._worker.key(), error)
 
-    def _collect(self) -> None:
-        """Sort what was sent to other workers by worker."""
-        if self._worker.engine.outbox:
-            for letter in self._worker.take_outbox():
-                self._letters[self._worker.roster.worker_of(letter[5])].append(letter)
-            for other in self._pacing.others:
-                self._pacing.count_sent(other, len(self._letters[other]))
+    def _count(self) -> None:
+        """Count what was sent to other workers: it is under way, though it only leaves with what is told next."""
+        for other in self._pacing.others:
+            self._pacing.count_sent(other, self._worker.posted(other))
 
     def _tell(self, progress: WorkerProgress) -> None:
         """Send what is for others, and tell all where this one stands, unless they know."""
-        if progress == self._told:
+        told = self._told
+        if progress == told:
             return
         self._told = progress
+        promise, base, sent, received, failed = progress
         for other in self._pacing.others:
-            letters = self._letters[other]
-            self._channel.post(other, pickle.dumps((tuple(progress), letters), protocol=5))
-            if letters:
-                self._letters[other] = []
+            count = sent[other] - (told.sent[other] if told is not None else 0)
+            head = self._head.pack(promise, base, failed, count, *sent, *received)
+            self._channel.post(other, head + self._worker.take_letters(other) if count else head)
 
     def _hear(self, other: int, frame: bytes) -> int:
         """Take in a frame; return when the run ends as far as that one knows."""
-        told, letters = pickle.loads(frame)
-        progress = WorkerProgress(*told)
-        self._pacing.hear(other, progress, len(letters))
-        self._worker.accept(letters)
+        promise, base, failed, count, *counts = self._head.unpack_from(frame)
+        workers = len(counts) // 2
+        progress = WorkerProgress(promise, base, tuple(counts[:workers]), tuple(counts[workers:]), failed)
+        self._pacing.hear(other, progress, count)
+        if count:
+            self._worker.accept(other, bytes(frame), self._head.size, count)
         # Others go on to the end of that moment: an earlier failure of theirs would be the one to report.
         return progress.failed + 1 if progress.failed < FOREVER else FOREVER

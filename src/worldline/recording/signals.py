@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ MONITORS = frozenset((MEASURE, "worldline/record"))
 """The topics of what members measure, and of what entities of the kernel record: a monitor's name, and the value."""
 
 _NAMED_MAX = 12
+_AT_ONCE = 1000
 _NUMBERS = frozenset((int, float))
 _NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
@@ -156,17 +158,28 @@ def meant_by(field: str, rests: Iterable[tuple[int, Rest]]) -> list[int]:
 
 def told(
     sendings: Iterable[Sending], decoder: Callable[[str], Decode], wants: Callable[[str, str], object]
-) -> Iterator[Telling]:
-    """Yield what is wanted of what was sent and noted: by its sender and its topic, which may be a monitor's name."""
+) -> Iterator[list[Telling]]:
+    """Yield what is wanted of what was sent and noted: by its sender and its topic, which may be a monitor's name.
+
+    They come many at a time, in their order, since to decode them together takes a third of the time.
+    """
     cached = cache(wants)
-    for at, sender, topic, payload, fates, number in sendings:
-        if topic in MONITORS and not fates and not cached(sender, topic):
-            name, value = _monitored(decoder(topic)(payload or b""))
-            if name and cached(sender, name):
-                yield at, sender, name, value, fates, number
-            continue
-        if cached(sender, topic):
-            yield at, sender, topic, decoder(topic)(payload or b""), fates, number
+    rest = iter(sendings)
+    while block := list(islice(rest, _AT_ONCE)):
+        wanted = [each for each in block if cached(each[1], each[2]) or (each[2] in MONITORS and not each[4])]
+        payloads: dict[str, list[bytes]] = {}
+        for _, _, topic, payload, _, _ in wanted:
+            payloads.setdefault(topic, []).append(payload or b"")
+        values = {topic: iter(_decoded(data, decoder(topic))) for topic, data in payloads.items()}
+        found: list[Telling] = []
+        for at, sender, topic, _, fates, number in wanted:
+            value = next(values[topic])
+            if topic in MONITORS and not fates and not cached(sender, topic):
+                topic, value = _monitored(value)
+                if not topic or not cached(sender, topic):
+                    continue
+            found.append((at, sender, topic, value, fates, number))
+        yield found
 
 
 def _monitored(record: Any) -> tuple[str, Any]:
@@ -179,6 +192,11 @@ def _monitored(record: Any) -> tuple[str, Any]:
 
 def told_in(run: Tellings, wants: Callable[[str, str], object]) -> Iterator[Telling]:
     """Yield what is wanted of a recording, as far as all of it is there."""
+    return chain.from_iterable(told_together(run, wants))
+
+
+def told_together(run: Tellings, wants: Callable[[str, str], object]) -> Iterator[list[Telling]]:
+    """Yield the same, many at a time."""
     return told(run.sendings(), decoders_of(run), wants)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -19,7 +19,17 @@ from worldline.history.diff.account import NOTES, Account, kind_of_note, named
 from worldline.history.diff.values import payload_text
 from worldline.history.fields import Fields, fields_of, joined
 from worldline.model.errors import UsageError
-from worldline.recording.signals import MONITORS, Names, Telling, Tellings, meant_by, told_in, unknown_name
+from worldline.recording.signals import (
+    MONITORS,
+    Names,
+    Rest,
+    Telling,
+    Tellings,
+    meant_by,
+    told_in,
+    told_together,
+    unknown_name,
+)
 
 FACTS = ("sent", "arrival", "sender", "receiver", "sequence", "copy", "lost")
 """The columns that every table has. Times are nanoseconds."""
@@ -31,6 +41,7 @@ COLUMNS_MAX = 10_000
 
 _WHOLE_NUMBERS = ("sent", "arrival", "sequence", "copy")
 _LINES_AT_ONCE = 1000
+_NESTED = frozenset((dict, list))
 _encode = msgspec.json.Encoder().encode
 
 Row = tuple[tuple[Any, ...], Fields]
@@ -47,21 +58,27 @@ class RecordedTable:
         self.facts = FACTS if self._topic is not None else (*FACTS, TOPIC)
         self._taken = frozenset((*self.facts, PAYLOAD) if self._topic is not None else self.facts)
         self._distinct: set[tuple[str, ...]] = set()  # Lists of names that need no change: most payloads are alike.
+        self._rests: dict[tuple[str, str], list[tuple[int, Rest]]] = {}  # Which names are of a topic, by sender.
         self._meant: dict[tuple[str, str, str], list[int]] = {}  # Which names mean a field of a sender's topic.
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows."""
-        rests = {}
+        for block in self._told():
+            yield from self._rows_of(block)
 
+    def _told(self) -> Iterator[list[Telling]]:
         def wants(sender: str, topic: str) -> bool:
             if self._topic is not None:
                 return topic == self._topic
-            found = rests[sender, topic] = self._names.rests(sender, topic)
+            found = self._rests[sender, topic] = self._names.rests(sender, topic)
             return bool(found)
 
-        for telling in told_in(self._run, wants):
+        return told_together(self._run, wants)
+
+    def _rows_of(self, block: Iterable[Telling]) -> Iterator[Row]:
+        for telling in block:
             at, sender, topic, _, fates, number = telling
-            fields = self._fields(telling, rests.get((sender, topic)))
+            fields = self._fields(telling, self._rests.get((sender, topic)))
             if fields is None:
                 continue
             end = () if self._topic is not None else (topic,)
@@ -69,6 +86,24 @@ class RecordedTable:
                 yield (at, arrival, sender, receiver, number, copy, lost, *end), fields
             if not fates:
                 yield (at, None, sender, None, number, None, None, *end), fields
+
+    def _columns_of(self, block: list[Telling]) -> tuple[list[Sequence[Any]], Fields] | None:
+        """Return the columns of messages of one topic that all are alike, which are had together; None if they aren't.
+
+        Then each has concerned one receiver, and its payload has the same fields, none of which has parts.
+        """
+        if self._topic is None or not block:
+            return None
+        sent, senders, _, values, fates, numbers = zip(*block, strict=True)
+        if {*map(len, fates)} != {1} or {*map(type, values)} != {dict} or len({*map(tuple, values)}) > 1:
+            return None
+        names = [name for name, _ in self._fields(block[0], None) or ()]
+        fields = [[value[key] for value in values] for key in values[0]]
+        if len(names) != len(fields) or not all(_NESTED.isdisjoint(map(type, column)) for column in fields):
+            return None
+        arrivals, receivers, copies, losses = zip(*[fate for (fate,) in fates], strict=True)
+        facts: list[Sequence[Any]] = [sent, arrivals, senders, receivers, numbers, copies, losses]
+        return facts, list(zip(names, fields, strict=True))
 
     def _fields(self, telling: Telling, rests: Any) -> Fields | None:
         """Return the fields of a payload that are wanted; None, if it has none of them. A number is a field itself.
@@ -114,23 +149,37 @@ class RecordedTable:
 
     def columns(self) -> dict[str, list[Any]]:
         """Return all columns, by their names."""
-        facts: list[tuple[Any, ...]] = []
+        facts: list[list[Any]] = [[] for _ in self.facts]
         found: dict[str, list[Any]] = {}
-        for count, (row, fields) in enumerate(self.rows()):
-            facts.append(row)
-            for name, value in fields:
-                column = found.get(name)
-                if column is None:
-                    column = found[name] = []
-                    self._check_width(len(found))
-                if len(column) < count:
-                    column.extend([None] * (count - len(column)))
-                column.append(value)
+        for block in self._told():
+            together = self._columns_of(block)
+            if together is not None:
+                count = len(facts[0])
+                for column, more in zip(facts, together[0], strict=True):
+                    column += more
+                for name, values in together[1]:
+                    self._column(found, name, count).extend(values)
+                continue
+            for row, fields in self._rows_of(block):
+                count = len(facts[0])
+                for column, fact in zip(facts, row, strict=True):
+                    column.append(fact)
+                for name, value in fields:
+                    self._column(found, name, count).append(value)
         self._check_found()
         for column in found.values():
-            column.extend([None] * (len(facts) - len(column)))
-        turned = zip(*facts, strict=True) if facts else ((),) * len(self.facts)
-        return {**{name: list(column) for name, column in zip(self.facts, turned, strict=True)}, **found}
+            column.extend([None] * (len(facts[0]) - len(column)))
+        return {**dict(zip(self.facts, facts, strict=True)), **found}
+
+    def _column(self, found: dict[str, list[Any]], name: str, count: int) -> list[Any]:
+        """Return a column that has so many values."""
+        column = found.get(name)
+        if column is None:
+            column = found[name] = []
+            self._check_width(len(found))
+        if len(column) < count:
+            column.extend([None] * (count - len(column)))
+        return column
 
     def _check_width(self, count: int) -> None:
         if count > COLUMNS_MAX:
@@ -159,20 +208,36 @@ def topics_of(run: Tellings) -> set[str]:
 def frame_of(run: Tellings, names: Sequence[str]) -> Any:
     """Return a table as a pandas DataFrame."""
     pandas = _library("pandas", "a frame")
-    table = RecordedTable(run, names).columns()
-    whole = {
-        name: pandas.array(table[name], dtype="Int64") for name in _WHOLE_NUMBERS
-    }  # Exact, also where one is missing.
-    return pandas.DataFrame({**table, **whole})
+    table: dict[str, Any] = RecordedTable(run, names).columns()
+    for name in FACTS + ((TOPIC,) if TOPIC in table else ()):
+        table[name] = (_whole_numbers if name in _WHOLE_NUMBERS else _repeated)(pandas, table[name])
+    return pandas.DataFrame(table)
+
+
+def _whole_numbers(pandas: Any, values: list[int | None]) -> Any:
+    """Return whole numbers for a frame, exact also where one is missing."""
+    numpy = import_module("numpy")
+    missing = numpy.array([each is None for each in values], dtype=bool)
+    return pandas.arrays.IntegerArray(numpy.array([each or 0 for each in values], dtype="int64"), missing)
+
+
+def _repeated(pandas: Any, values: list[str | None]) -> Any:
+    """Return texts for a frame of which there are few, each many times."""
+    places = {text: place for place, text in enumerate(dict.fromkeys(values))}
+    return pandas.Series(list(places)).array.take([places[each] for each in values]) if values else []
 
 
 def parquet_of(run: Tellings, names: Sequence[str]) -> bytes:
     """Return a table as a Parquet file."""
+    return parquet_file(RecordedTable(run, names).columns())
+
+
+def parquet_file(columns: Mapping[str, list[Any]]) -> bytes:
+    """Return columns, by their names, as a Parquet file."""
     arrow = _library("pyarrow", "Parquet")
     writer = import_module("pyarrow.parquet")
-    table = RecordedTable(run, names).columns()
     file = io.BytesIO()
-    writer.write_table(arrow.table({name: _arrow_array(arrow, values) for name, values in table.items()}), file)
+    writer.write_table(arrow.table({name: _arrow_array(arrow, values) for name, values in columns.items()}), file)
     return file.getvalue()
 
 
@@ -189,7 +254,7 @@ def csv_of(run: Tellings, names: Sequence[str]) -> Iterator[bytes]:
     table = RecordedTable(run, names)
     header = table.header()
     places = {name: place for place, name in enumerate(header)}
-    yield from _csv(header, (_line(row, places) for row in table.rows()))
+    yield from csv_file(header, (_line(row, places) for row in table.rows()))
 
 
 def _line(row: Row, places: dict[str, int]) -> list[Any]:
@@ -200,7 +265,8 @@ def _line(row: Row, places: dict[str, int]) -> list[Any]:
     return line
 
 
-def _csv(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+def csv_file(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+    """Yield rows as pieces of a CSV file."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

@@ -326,6 +326,14 @@ class Environment:
 
     # -- What SimPy doesn't have
 
+    def measure(self, what: Any, value: Any) -> None:
+        """Measure a number, as of now: for sweeps, outcomes and recordings of the commands. It is in no digest."""
+        from worldline.history.monitor import checked_measure  # Here, since few models measure.
+
+        what, value = checked_measure(what, value)
+        if self._wl_host is not None:
+            self._wl_host.measured(self, what, value)
+
     @property
     def rng(self) -> Draws:
         """Random numbers that the seed decides, with the methods of `random.Random`."""

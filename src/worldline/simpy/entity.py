@@ -43,6 +43,7 @@ class EnvironmentEntity(Entity):
     def start(self) -> None:
         seed = key_of(self._wl_roster.seed, "environment", self.name) >> 1
         self.env = Environment(seed=seed, unit=self.unit)
+        self.env.measure = self.measure  # type: ignore[method-assign] # What its processes measure is the entity's.
         self.inbox = FilterStore(self.env)
         self._timer: Any = None
         self._unit = unit_of(self.env)

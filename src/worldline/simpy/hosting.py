@@ -13,7 +13,8 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from worldline.history.journal import run_digest
-from worldline.history.observer import Observer
+from worldline.history.monitor import Monitors
+from worldline.history.observer import MEASURE, Observer
 from worldline.history.outcome import End, Outcome, Watch
 from worldline.history.plain import encoded, plain
 from worldline.model.blame import described, said_of
@@ -122,6 +123,7 @@ class EnvironmentHost:
         self._there: WeakValueDictionary[str, Environment] = WeakValueDictionary()
         self._ends: dict[str, tuple[End, int, int]] = {}
         self._count = 0
+        self._monitors = Monitors()
         self._observer: Observer | None = None
         self._watch: Watch | None = None
         self._until: Any = None
@@ -164,7 +166,7 @@ class EnvironmentHost:
 
     def run(self, env: Environment) -> None:
         """Run an environment until something ends it, which is raised; called by its own `run`."""
-        name = next(name for name, each in self._there.items() if each is env)
+        name = self._name_of(env)
         unit = unit_of(env)
         if self._until is not None:
             if env.now >= self._until:
@@ -183,6 +185,16 @@ class EnvironmentHost:
                     self._observer.passed(nanoseconds(env.now, unit))
         finally:
             self._note_end(name, env)
+
+    def measured(self, env: Environment, what: str, value: float) -> None:
+        """Keep a number that a process of an environment has measured; called by its own `measure`."""
+        name, now = self._name_of(env), nanoseconds(env.now, unit_of(env))
+        if self._observer is not None:
+            self._observer.noted(name, MEASURE, now, encoded({what: value}))
+        self._monitors.of(name, what).record(now, value)
+
+    def _name_of(self, env: Environment) -> str:
+        return next(name for name, each in self._there.items() if each is env)
 
     def _note_end(self, name: str, env: Environment) -> None:
         at = nanoseconds(env.now, unit_of(env))
@@ -209,6 +221,8 @@ class EnvironmentHost:
         for name, env in list(self._there.items()):
             self._note_end(name, env)
         now = max((end.at for end, _, _ in self._ends.values()), default=0)
+        for (name, _), monitor in self._monitors.items():
+            monitor.end = self._ends[name][0].at
         if self._observer is not None:
             for teller in self._tellers.values():
                 teller.conclude()
@@ -220,6 +234,7 @@ class EnvironmentHost:
             now=now,
             events=sum(events for _, events, _ in self._ends.values()),
             members={name: end for name, (end, _, _) in self._ends.items()},
+            monitors=self._monitors,
             failure=failure,
             is_cut=failure is not None,
             processes=sum(processes for _, _, processes in self._ends.values()),

@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -86,11 +87,17 @@ def _defined(file: Path, name: str, options: RunOptions) -> Ready:
         lone = lone_algorithm(file)
         if lone is not None:
             return _algorithm(lone, {}, options)
+    return _made(_definition(load_module(file), file, name), options)
+
+
+@lru_cache(maxsize=64)  # In sweeps it is asked for again and again.
+def _definition(_module: ModuleType, file: Path, name: str) -> Definition:
+    """Return what the module of a file defines."""
     beside = file.with_suffix(TOML)
     form = f"the federation beside it is {beside}" if not name and beside.is_file() else FORM
-    load_module(file)  # And with it the classes of what it defines.
+    # Those that are loaded: the module has loaded the class of what it defines.
     kinds = _loaded(_FEDERATION, _SIMULATION, _ALGORITHM, _TRIAL, _AGENTS, _ENVIRONMENT)
-    return _made(definition_in(file, name or MODEL, kinds, form), options)
+    return definition_in(file, name or MODEL, kinds, form)
 
 
 def found_federation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ WORLDS = (".sdf", ".world")
 _WHOLES = {TOML: "a federation", **dict.fromkeys(WORLDS, "a world")}
 
 
+@lru_cache(maxsize=64)
 def parts_of(target: str) -> tuple[Path, str]:
     """Take FILE.py:NAME apart."""
     before, _, name = target.rpartition(":")

@@ -23,6 +23,7 @@ from worldline.model.errors import UsageError
 from worldline.pictures.plot import Bars, Cells, Chart, Line, Panel, Plot, marks, plot
 from worldline.pictures.plot.figure import histogram, thinned
 from worldline.pictures.plot.over_time import shortest, time_unit
+from worldline.pictures.plot.plotting import logarithmic
 from worldline.recording import Recorder
 
 numpy = pytest.importorskip("numpy")
@@ -343,3 +344,35 @@ def test_without_matplotlib_it_says_what_to_install(run: Path, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(UsageError, match=r"needs matplotlib, which isn't installed \(pip install '.\[plot\]'"):
         plotted.svg()
+
+
+def test_logarithmic_axes_leave_out_what_has_no_logarithm(sweep: Path) -> None:
+    low, high = [-1, 0, 50, 5000], [1, 2, 150, 15_000]
+    lines = [Line(label="grows", x=[0, 1, 10, 100], y=[-1, 1, 100, 10_000], low=low, high=high)]
+    chart = logarithmic(Chart(title="growth", panels=[Panel(title="", content=lines)]), "xy")
+    (ax,) = Plot(chart).figure().axes
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    shown = ax.lines[0].get_xydata()
+    assert shown.tolist() == [[1, 1], [10, 100], [100, 10_000]]
+    texts = [label.get_text() for label in ax.get_yticklabels()]
+    assert "100" in texts
+    assert not any("$" in text for text in texts)
+    assert Plot(chart).svg() == Plot(chart).svg()
+    assert "<canvas" not in Plot(chart).html()
+    many = Line(label="many", x=[*range(100_000)], y=[*range(100_000)])
+    kept, _ = thinned(many.x, many.y, 100, by_powers=True)
+    assert kept[:10].tolist() == [*range(1, 11)]
+    refused: list[tuple[Any, dict[str, Any], str]] = [
+        (sweep, {"kind": "heat", "log": "y"}, "a heat map has no logarithmic axes"),
+        (sweep, {"kind": "histogram", "log": "x"}, "the horizontal axis is of bars"),
+        (sweep, {"log": "z"}, "'z' isn't a choice of axes"),
+    ]
+    for source, more, words in refused:
+        with pytest.raises(UsageError, match=words):
+            plot(source, topics="wait", **more)
+    below = Chart(title="", panels=[Panel(title="", content=[Line(label="loss", x=[1, 2], y=[-3, 0])])])
+    with pytest.raises(UsageError, match="loss has no numbers above 0 on the y axis"):
+        logarithmic(below, "y")
+    texts_only = Chart(title="mood", panels=[Panel(title="", content=lines, levels=["good", "bad"])])
+    with pytest.raises(UsageError, match="mood is texts"):
+        logarithmic(texts_only, "y")

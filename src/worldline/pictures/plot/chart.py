@@ -86,7 +86,10 @@ def marks(moments: Mapping[str, Sequence[float]], color: int = 0) -> Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """All that is drawn. With `ticks`, the horizontal axis has these texts, at 0, 1, 2..."""
+    """All that is drawn. With `ticks`, the horizontal axis has these texts, at 0, 1, 2...
+
+    `log` names the logarithmic axes: "x", "y", "xy"; numbers up to 0 aren't shown on these.
+    """
 
     title: str
     subtitle: str = ""
@@ -94,6 +97,7 @@ class Chart:
     panels: Sequence[Panel] = field(default_factory=tuple)
     ticks: Sequence[str] = ()
     x_whole: bool = False  # There is nothing between whole numbers.
+    log: str = ""
 
     def alone(self) -> Chart:
         """Leave out the title of a panel that is the only one: it would say what the chart's says."""

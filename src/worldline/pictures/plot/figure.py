@@ -180,12 +180,14 @@ def _draw_panel(figure: Any, ax: Any, panel: Panel, chart: Chart) -> None:
             ax.stairs(each.counts, each.edges, fill=True, color=color, alpha=0.3, label=_label(each.label))
             ax.stairs(each.counts, each.edges, color=color, linewidth=1.2)
         else:
-            _draw_line(ax, each)
+            _draw_line(ax, each, chart.log)
+    for name in chart.log:
+        _scale_by_powers(ax, name)
     if panel.limits is not None:
         ax.set_ylim(*panel.limits)
-    if chart.x_whole:
+    if chart.x_whole and "x" not in chart.log:
         ax.xaxis.set_major_locator(library("matplotlib.ticker").MaxNLocator(integer=True))
-    if panel.is_whole:
+    if panel.is_whole and "y" not in chart.log:
         ax.yaxis.set_major_locator(library("matplotlib.ticker").MaxNLocator(integer=True))
         low, high = ax.get_ylim()
         if high - low < 2:
@@ -208,6 +210,18 @@ def _draw_panel(figure: Any, ax: Any, panel: Panel, chart: Chart) -> None:
         )
 
 
+def _scale_by_powers(ax: Any, name: str) -> None:
+    """Make an axis logarithmic, with ticks at powers of ten; if these are few, also between them."""
+    ticker = library("matplotlib.ticker")
+    getattr(ax, f"set_{name}scale")("log", nonpositive="clip")  # A band goes down to the edge then.
+    axis = getattr(ax, f"{name}axis")
+    low, high = getattr(ax, f"get_{name}lim")()
+    between = (1.0, 2.0, 5.0) if low > 0 and high < 1000 * low else (1.0,)
+    axis.set_major_locator(ticker.LogLocator(subs=between))
+    axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))  # Its own would be TeX.
+
+
 def _is_named(panel: Panel) -> bool:
     """Whether the axis says what a legend would: in rows of moments."""
     return bool(panel.levels) and [each.label for each in panel.content] == list(panel.levels)  # type: ignore[union-attr]
@@ -222,9 +236,11 @@ def _label(text: str) -> str:
     return "\u200b" + fitted(text, _LABEL_UP_TO, 8.5)
 
 
-def _draw_line(ax: Any, line: Line) -> None:
+def _draw_line(ax: Any, line: Line, log: str) -> None:
     color, dash = PALETTE[line.color % len(PALETTE)], _DASHES[(line.dash + line.color // len(PALETTE)) % len(_DASHES)]
-    x, y = thinned(line.x, line.y, _PIXELS)
+    x, y = thinned(line.x, line.y, _PIXELS, by_powers="x" in log)
+    if "y" in log:
+        y = library("numpy").where(y > 0, y, float("nan"))
     many = len(x) > _MARKED_UP_TO
     alone = len(x) == 1  # A line of one point can't be seen.
     look: dict[str, Any] = {"color": color, "linestyle": dash, "label": _label(line.label)}
@@ -261,13 +277,18 @@ def _draw_cells(figure: Any, ax: Any, cells: Cells) -> None:
             ax.text(column, row, f"{value:.3g}", ha="center", va="center", size=8, color=ink)
 
 
-def thinned(x: Numbers, y: Numbers, columns: int) -> tuple[Any, Any]:
-    """Leave out points that can't be seen if there are so many columns of pixels; all that remain are points of it."""
+def thinned(x: Numbers, y: Numbers, columns: int, *, by_powers: bool = False) -> tuple[Any, Any]:
+    """Leave out points that can't be seen if there are so many columns of pixels; all that remain are points of it.
+
+    `by_powers`: the columns are those of a logarithmic axis, which begins with the first number above 0.
+    """
     numpy = library("numpy")
     x, y = numpy.asarray(x, dtype=float), numpy.asarray(y, dtype=float)
+    if by_powers:
+        x, y = x[x > 0], y[x > 0]
     if len(x) <= 4 * columns:
         return x, y
-    edges = numpy.linspace(x[0], x[-1], columns, endpoint=False)
+    edges = (numpy.geomspace if by_powers else numpy.linspace)(x[0], x[-1], columns, endpoint=False)
     starts = numpy.unique(numpy.searchsorted(x, edges))
     starts = starts[starts < len(x)]
     ends = numpy.append(starts[1:], len(x)) - 1

@@ -1,4 +1,4 @@
-"""The page of a chart: lines can be zoomed, chosen and read; bars and cells are there as a picture."""
+"""The page of a chart: lines can be zoomed, chosen and read; bars, cells and logarithmic axes are a picture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PIXELS = 5000  # Columns that lines are thinned to: enough to zoom in some time
 def page_of(chart: Chart) -> Page:
     """Write the page of a chart."""
     panels = [_content(panel) for panel in chart.panels]
-    drawn = panels if all(each is not None for each in panels) else []
+    drawn = panels if not chart.log and all(each is not None for each in panels) else []
     told = {"subtitle": chart.subtitle, "x": chart.x_title, "ticks": list(chart.ticks), "panels": drawn}
     return written_page(chart.title, {"chart": told}, svg_of(chart))
 

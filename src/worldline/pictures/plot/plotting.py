@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import StrEnum
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ from worldline.history.outcome import Outcome
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER
-from worldline.pictures.plot.chart import Chart
+from worldline.pictures.plot.chart import Bars, Cells, Chart, Line
 from worldline.pictures.plot.figure import figure_of, png_of, svg_of
 from worldline.pictures.plot.over_parameters import SweepAxes, bars_of_runs, heat_map, lines_over_parameters
 from worldline.pictures.plot.over_time import Wanted, bars_of, checked_names, lines_over_time, of_outcome, of_recordings
@@ -39,6 +39,14 @@ class PlotKind(StrEnum):
     HEAT = "heat"
 
 
+class LogAxes(StrEnum):
+    """Which axes are logarithmic."""
+
+    X = "x"
+    Y = "y"
+    XY = "xy"
+
+
 class PlotOptions(Struct, frozen=True, kw_only=True):
     """What is plotted, and how. `topics` are names of fields, or of a sweep's measures; `senders` tell them.
 
@@ -51,6 +59,7 @@ class PlotOptions(Struct, frozen=True, kw_only=True):
     until: str | None = None
     kind: PlotKind | None = None
     bins: int | None = None
+    log: LogAxes | None = None
     x: str | None = None
     by: str | None = None
     title: str = ""
@@ -116,15 +125,20 @@ def plot(*sources: Source, topics: str | Sequence[str] = (), **options: Any) -> 
         senders = options["senders"]
         options["senders"] = (senders,) if isinstance(senders, str) else tuple(senders)
     if options.get("kind") is not None:
-        options["kind"] = _kind(options["kind"])
+        options["kind"] = _one_of(PlotKind, options["kind"], "a kind of plot")
+    if options.get("log") is not None:
+        options["log"] = _one_of(LogAxes, options["log"], "a choice of axes")
     return plotted(sources, PlotOptions(topics=names, **options))
 
 
-def _kind(name: str) -> PlotKind:
+Choice = TypeVar("Choice", PlotKind, LogAxes)
+
+
+def _one_of(choices: type[Choice], name: str, what: str) -> Choice:
     try:
-        return PlotKind(name)
+        return choices(name)
     except ValueError as error:
-        raise UsageError(f"{shown(name)} isn't a kind of plot", advice=", ".join(PlotKind)) from error
+        raise UsageError(f"{shown(name)} isn't {what}", advice=", ".join(choices)) from error
 
 
 def plotted(sources: Sequence[Source], options: PlotOptions) -> Plot:
@@ -139,11 +153,27 @@ def plotted(sources: Sequence[Source], options: PlotOptions) -> Plot:
         chart = _chart_of_sweep(sweeps[0], options)
     else:
         chart = _chart_of_runs([each for each in opened if not isinstance(each, SweepTable)], options)
-    return Plot(_titled(chart, options.title))
+    chart = replace(chart, title=options.title) if options.title else chart
+    return Plot(chart if options.log is None else logarithmic(chart, options.log.value))
 
 
-def _titled(chart: Chart, title: str) -> Chart:
-    return replace(chart, title=title) if title else chart
+def logarithmic(chart: Chart, axes: str) -> Chart:
+    """Return a chart with logarithmic axes; refuse those that can't be."""
+    for panel in chart.panels:
+        if isinstance(panel.content, Cells):
+            raise UsageError("a heat map has no logarithmic axes", advice="leave out --log")
+        if panel.levels and "y" in axes:
+            raise UsageError(f"{panel.title or chart.title} is texts, which have no logarithm", advice="--log x")
+        for each in panel.content:
+            if "x" in axes and (chart.ticks or isinstance(each, Bars)):
+                what = "names" if chart.ticks else "bars"
+                raise UsageError(f"the horizontal axis is of {what}, and can't be logarithmic", advice="--log y")
+            values = {"x": each.x, "y": each.y} if isinstance(each, Line) else {"y": each.counts}
+            for axis in axes:
+                if not any(value > 0 for value in values[axis]):
+                    problem = f"{each.label} has no numbers above 0 on the {axis} axis"
+                    raise UsageError(problem, advice="leave out --log")
+    return replace(chart, log=axes)
 
 
 def _opened(source: Source) -> Recording | Outcome | SweepTable:
