@@ -38,16 +38,19 @@ extras: $(STAMP)  ## add extras to .venv: make extras WITH=drake,mujoco
 
 build: $(BUILT)  ## compile the hot modules: same digests, several times as fast
 
+# Neighbors stay in one process as far as that goes, since they share fixtures.
+PYTEST := $(PY) -m pytest -q -n 3 --dist worksteal
+
 test: $(BUILT) $(TOOLS) $(SIMPY)  ## run the tests
-	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 3 -m 'not soak and not long'
+	PYTHONHASHSEED=0 $(PYTEST) -m 'not soak and not long'
 
 test-long: $(BUILT) $(TOOLS) $(SIMPY)  ## run those that take seconds each: whole pages, matrices of executors, long losses
-	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 3 -m long
+	PYTHONHASHSEED=0 $(PYTEST) -m 'long and not soak' $$(grep -rl --include 'test_*.py' 'mark\.long' tests | sort)
 
 # A result that depends on the order of a set may well look right under one hash seed, and one that depends on the build
 # under one build. The tests compare all combinations themselves where it matters most.
 test-plain: $(BUILT) $(TOOLS) $(SIMPY)  ## run those again where it can matter: plain Python, threads, another hash seed
-	PYTHONHASHSEED=1 WORLDLINE_UNCOMPILED=1 WORLDLINE_THREADS=1 $(PY) -m pytest -q -n 3 -m 'not soak and not once and not long' \
+	PYTHONHASHSEED=1 WORLDLINE_UNCOMPILED=1 WORLDLINE_THREADS=1 $(PYTEST) -m 'not soak and not once and not long' \
 	    $(addprefix tests/,kernel simpy nodes spacetime test_examples.py lock wire federation)
 
 BARE := .venv/bare

@@ -35,6 +35,15 @@ def _signals_as_usual() -> None:
 
 def pytest_collection_finish() -> None:
     """Let the garbage collector skip what the thousands of tests themselves are: many of them call it."""
+    _keep_what_is_left()
+
+
+def pytest_runtest_logfinish() -> None:
+    """Let it skip what earlier tests have loaded and cached, too, which becomes far more than any test makes."""
+    _keep_what_is_left()
+
+
+def _keep_what_is_left() -> None:
     gc.collect()
     gc.freeze()
 

@@ -155,15 +155,19 @@ def test_an_example_gives_one_history_under_many_schedules(name: str, shelf: Pat
     assert checked.stdout.strip().endswith(f"one history, digest {digest}")
 
 
-def test_the_leaky_example_is_caught_and_the_command_repeats_it() -> None:
-    caught = worldline(EXAMPLES, "check", "leaky.py")
-    assert caught.returncode == 1
-    *_, repeat = caught.stdout.strip().splitlines()
+def test_the_leaky_example_is_caught_and_the_command_repeats_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(EXAMPLES)
+    run = command_of(monkeypatch, capsys)
+    code, out, _ = run("check", "leaky.py")
+    assert code == 1
+    *_, repeat = out.strip().splitlines()
     assert repeat.startswith("  worldline check leaky.py --schedule ")
-    again = worldline(EXAMPLES, *repeat.split()[1:])
-    assert again.returncode == 1
-    (cause,) = (line for line in caught.stdout.splitlines() if line.startswith("first cause: "))
-    assert cause in again.stdout
+    (cause,) = (line for line in out.splitlines() if line.startswith("first cause: "))
+    code, again, _ = run(*repeat.split()[1:])
+    assert code == 1
+    assert cause in again
 
 
 # What `worldline run` has to say of each example that isn't a federation, as it is, or as it is set to be small.
@@ -198,48 +202,41 @@ def test_the_command_finds_what_is_wrong_with_the_broken_one(tmp_path: Path) -> 
     assert json.loads(ran.stdout)["failure"]["text"].startswith("node 1 at 2.93228934s: property failed: at most one")
 
 
-@pytest.mark.parametrize("name", SIMULATIONS)
-def test_the_command_tells_the_story_of_the_script(name: str, tmp_path: Path) -> None:
-    settings = {
-        "epidemic": ("--set", "people=100"),
-        "million": ("--set", "entities=2000"),
-        "scale": ("--set", "participants=40", "--set", "groups=4"),
-    }
-    options = settings.get(name, SIMULATIONS[name])
-    ran = worldline(tmp_path, "run", str(EXAMPLES / name / f"{name}.py"), *options, "--executor", "processes(2)")
-    assert ran.returncode == 0, ran.stderr
-    *story, counts, digest = ran.stdout.splitlines()
-    assert [*story, digest] == simulated(name, "inline", "1").stdout.splitlines()
-    assert " simulated in " in counts
-
-
-@cache
-def simulated(name: str, executor: str, seed: str, *more: str) -> subprocess.CompletedProcess[str]:
-    """Run a simulation of the kernel; `seed` is that of hashes."""
-    command = [sys.executable, f"{name}.py", "--executor", executor, *SIMULATIONS[name], *more]
-    environment = {**os.environ, "PYTHONHASHSEED": seed}
+def script(name: str, *more: str, hash_seed: str = "1") -> subprocess.CompletedProcess[str]:
+    """Run a simulation of the kernel by its own command line."""
+    command = [sys.executable, f"{name}.py", *SIMULATIONS[name], *more]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     return subprocess.run(
         command, cwd=EXAMPLES / name, env=environment, capture_output=True, text=True, timeout=100, check=False
     )
 
 
 @pytest.mark.parametrize("name", SIMULATIONS)
-def test_a_simulation_tells_the_same_on_two_workers_under_another_hash_seed(name: str) -> None:
-    inline, spread = simulated(name, "inline", "1"), simulated(name, "processes(2)", "2")
+def test_the_command_on_two_workers_under_another_hash_seed_tells_the_story_of_the_script(
+    name: str, tmp_path: Path
+) -> None:
+    settings = {
+        "epidemic": ("--set", "people=100"),
+        "million": ("--set", "entities=2000"),
+        "scale": ("--set", "participants=40", "--set", "groups=4"),
+    }
+    options = (*settings.get(name, SIMULATIONS[name]), "--executor", "processes(2)")
+    ran = worldline(tmp_path, "run", str(EXAMPLES / name / f"{name}.py"), *options, seed="2")
+    assert ran.returncode == 0, ran.stderr
+    inline = script(name, "--executor", "inline")
     assert inline.returncode == 0, inline.stderr
-    assert spread.returncode == 0, spread.stderr
-    assert re.fullmatch(r"digest [0-9a-f]{32}", inline.stdout.splitlines()[-1])
+    *story, counts, digest = ran.stdout.splitlines()
+    assert [*story, digest] == inline.stdout.splitlines()
+    assert re.fullmatch(r"digest [0-9a-f]{32}", digest)
+    assert " simulated in " in counts
+    assert "Exception" not in ran.stderr + inline.stderr
+
+
+def test_a_script_takes_executor_and_seed_itself() -> None:
+    inline, spread, other = (
+        script("phold", *more) for more in ((), ("--executor", "processes(2)"), ("--seed", "1"))
+    )
     assert spread.stdout == inline.stdout
-
-
-@pytest.mark.parametrize("name", SIMULATIONS)
-def test_a_simulation_ends_without_complaints(name: str) -> None:
-    for executor, seed in (("inline", "1"), ("processes(2)", "2")):
-        errors = simulated(name, executor, seed).stderr
-        assert "Exception" not in errors, errors
-
-
-def test_a_simulation_with_another_seed_has_another_history() -> None:
-    ours, other = simulated("phold", "inline", "1"), simulated("phold", "inline", "1", "--seed", "1")
+    assert "Exception" not in spread.stderr
     assert other.returncode == 0, other.stderr
-    assert other.stdout.splitlines()[-1] != ours.stdout.splitlines()[-1]
+    assert other.stdout.splitlines()[-1] != inline.stdout.splitlines()[-1]

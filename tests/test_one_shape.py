@@ -51,39 +51,25 @@ def test_entities_do() -> None:
     assert drawing.drawn == expected("a")
 
 
-class DrawingNode(Node):
+class Watching(Node):
+    """Draws, and logs that it has."""
+
     drawn: tuple[float, ...] = ()
 
     def execute(self, event: Event) -> None:
         self.drawn = (*self.drawn, *drawn_by(self))
+        self.log(LINE)
 
 
-def test_nodes_do_on_every_executor() -> None:
-    drawn = []
-    for executor in ("inline", "processes(2)"):
-        scheduler = Scheduler(2, [(0, 1)], DrawingNode, seed=SEED)
-        scheduler.start_all_nodes()
-        run(scheduler, executor=executor)
-        drawn.append([node.drawn for node in scheduler.nodes])
-    assert drawn[0] == drawn[1]
-    assert len({number for numbers in drawn[0] for number in numbers}) == 8
-
-
-class DrawingAgent(Agent):
-    def draw(self) -> None:
+class WatchingAgent(Agent):
+    def look(self) -> None:
         self.drawn = drawn_by(self)
+        self.log(LINE)
 
 
-def test_agents_do_on_every_executor() -> None:
-    for executor in ("inline", "processes(2)"):
-        simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=SEED)
-        with simulation:
-            DrawingAgent().after(1.0, DrawingAgent.draw)
-            DrawingAgent().after(1.0, DrawingAgent.draw)
-        simulation.run(until=2.0)
-        for name, agent in simulation.agents.items():
-            assert isinstance(agent, DrawingAgent)
-            assert agent.drawn == expected("agent", name)
+class LoggingEntity(Entity):
+    def start(self) -> None:
+        self.log(LINE)
 
 
 LINE = "sees a gull"
@@ -101,35 +87,29 @@ class Listener(Observer):
             self.heard.append((who, json.loads(payload).get("text", detail and detail.what)))
 
 
-class LoggingEntity(Entity):
-    def start(self) -> None:
-        self.log(LINE)
-
-
-class LoggingNode(Node):
-    def execute(self, event: Event) -> None:
-        self.log(LINE)
-
-
-class LoggingAgent(Agent):
-    def look(self) -> None:
-        self.log(LINE)
-
-
-@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
-def test_all_have_a_log(executor: str) -> None:
+def watched(executor: str) -> list[tuple[float, ...]]:
+    """See that all kinds of members draw and log; return what nodes have drawn."""
     listener = Listener()
     simulation = Simulation()
     simulation.add("member", LoggingEntity())
     simulation.run(executor=executor, observer=listener)
-    scheduler = Scheduler(1, [], LoggingNode)
+    scheduler = Scheduler(2, [(0, 1)], Watching, seed=SEED)
     scheduler.start_all_nodes()
     scheduler.run(executor=executor, observer=listener)
-    agents = ForwardSimulation(Minkowski(2), executor=executor)
+    agents = ForwardSimulation(Minkowski(2), executor=executor, seed=SEED)
     with agents:
-        LoggingAgent().after(1.0, LoggingAgent.look)
+        WatchingAgent().after(1.0, WatchingAgent.look)
+        WatchingAgent().after(1.0, WatchingAgent.look)
     agents.run(until=2.0, observer=listener)
-    assert [text for _, text in listener.heard] == 3 * [LINE]
+    assert [agent.drawn for agent in agents.agents.values()] == [expected("agent", name) for name in agents.agents]  # type: ignore[attr-defined]
+    assert [text for _, text in listener.heard] == 5 * [LINE]
+    return [node.drawn for node in scheduler.nodes]
+
+
+def test_nodes_and_agents_do_and_all_have_a_log() -> None:
+    drawn = watched("inline")
+    assert len({number for numbers in drawn for number in numbers}) == 8
+    assert watched("processes(2)") == drawn
 
 
 def test_the_log_of_an_entity_is_in_no_digest_and_needs_nobody_who_looks_on() -> None:

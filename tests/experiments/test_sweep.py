@@ -122,7 +122,7 @@ def test_failures_are_tried_again_if_that_is_wanted(tmp_path: Path) -> None:
 def test_a_sweep_killed_twice_and_finished_equals_the_undisturbed(tmp_path: Path) -> None:
     """With real processes: the command, killed by SIGKILL when it has some rows, twice."""
     path = tmp_path / "killed.sweep"
-    command = [sys.executable, "-m", "worldline", "sweep", str(STATION), "--set", "load=0.3,0.6", "--seeds", "40"]
+    command = [sys.executable, "-m", "worldline", "sweep", str(STATION), "--set", "load=0.3,0.6", "--seeds", "20"]
     command += ["--set", "customers=4000", "--executor", "processes(2)", "--save", str(path), "--quiet"]
     rows = 0
     for _ in range(2):
@@ -131,12 +131,12 @@ def test_a_sweep_killed_twice_and_finished_equals_the_undisturbed(tmp_path: Path
             time.sleep(0.01)
         process.kill()
         process.wait()
-        assert rows < _rows(path) <= 80
+        assert rows < _rows(path) <= 40
         rows = _rows(path)
     subprocess.run(command, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     undisturbed = tmp_path / "undisturbed.sweep"
     settings = {"load": [0.3, 0.6], "customers": 4000}
-    worldline.sweep(str(STATION), settings, seeds=40, path=undisturbed, executor="inline")
+    worldline.sweep(str(STATION), settings, seeds=20, path=undisturbed, executor="inline")
     assert path.read_bytes() == undisturbed.read_bytes()
 
 

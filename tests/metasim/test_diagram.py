@@ -689,19 +689,15 @@ def check_rates(rates: Rates, ticks: int = 200) -> None:
     "rates",
     [
         Rates(Fraction("0.01"), publish=5, observe=3),
-        Rates(Fraction("0.005"), publish=5, observe=5, delay=2),
         Rates(Fraction("0.01"), publish=10, observe=1, delay=10),
         Rates(Fraction("0.1"), publish=3, observe=7, delay=2),
         # Not whole nanoseconds.
         Rates(Fraction(1, 60)),
-        Rates(Fraction(1, 60), publish=2, observe=3),
         Rates(Fraction(1, 30), publish=1, observe=5, delay=2),
         # With offsets, of one grid and of several.
         Rates(Fraction("0.003"), publish=3, observe=3, delay=3, update=3, offset=1),
         Rates(Fraction("0.0005"), delay=3, offset=1),
-        Rates(Fraction("0.005"), publish=2, observe=2, delay=2, update=2, offset=1),
         Rates(Fraction("0.01"), publish=5, observe=3, delay=2, offset=7),
-        Rates(Fraction(1, 60), delay=2, offset=1),
         Rates(Fraction(1, 60), publish=3, observe=5, delay=1, offset=40),
     ],
     ids=str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worldline import Program
@@ -45,6 +45,7 @@ def test_drawn_faults_are_over_in_time_and_possible(seed: int) -> None:
     assert drawn == draw_participant_faults(kinds, PARTS, END, seed)
 
 
+@settings(max_examples=10)
 @given(st.integers(0, 2**32))
 def test_drawn_faults_are_possible_besides_those_that_are_given(seed: int) -> None:
     deaf = Program(print, publishes=[], subscribes=["nothing"], boot="uniform(4s, 5s)")

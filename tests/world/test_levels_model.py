@@ -120,7 +120,7 @@ class LevelHistory(RuleBasedStateMachine):
             assert (self.levels.active(), self.levels.loaded()) == (tuple(sorted(active)), tuple(sorted(loaded)))
 
 
-LevelHistory.TestCase.settings = settings(max_examples=40, stateful_step_count=20)
+LevelHistory.TestCase.settings = settings(max_examples=15, stateful_step_count=20)
 TestLevelHistory = LevelHistory.TestCase
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -36,7 +37,9 @@ def alone(parts: Parts) -> Parts:
     return tuple(sorted((name,) for part in parts for name in part))
 
 
-def first_difference(one: list[dict[str, bytes]], other: list[dict[str, bytes]]) -> tuple[int, list[str]] | None:
+def first_difference(
+    one: Iterable[dict[str, bytes]], other: Iterable[dict[str, bytes]]
+) -> tuple[int, list[str]] | None:
     for step, (here, there) in enumerate(zip(one, other, strict=True), 1):
         if here != there:
             return step, [name for name in here if here[name] != there.get(name)]
@@ -45,27 +48,24 @@ def first_difference(one: list[dict[str, bytes]], other: list[dict[str, bytes]])
 
 def test_groups_that_merge_and_split_give_the_bits_of_the_whole(history: list[dict[str, bytes]]) -> None:
     seen: set[Parts] = set()
-    found = list(grouped(WORLD, STEPS, seen=seen))
-    assert first_difference(history, found) is None
+    assert first_difference(history, grouped(WORLD, STEPS, seen=seen)) is None
     together = [("robot_a", "robot_b") in parts for parts in seen]
     assert any(together)
     assert not all(together)
 
 
-@pytest.mark.parametrize("every", [1, 10])
-def test_coarser_groups_give_the_bits_of_the_whole(history: list[dict[str, bytes]], every: int) -> None:
-    found = list(grouped(WORLD, STEPS, join=coarser, every=every))
-    assert first_difference(history, found) is None
+def test_coarser_groups_that_are_looked_at_seldom_give_the_bits_of_the_whole(history: list[dict[str, bytes]]) -> None:
+    assert first_difference(history, grouped(WORLD, STEPS, join=coarser, every=10)) is None
 
 
 def test_a_fresh_model_for_every_step_gives_the_bits_of_the_whole(history: list[dict[str, bytes]]) -> None:
     start = 120  # Robots are about to hit each other.
-    found = list(grouped(WORLD, 30, fresh=True, start=start, states=history[start - 1]))
-    assert first_difference(history[start : start + 30], found) is None
+    found = grouped(WORLD, 12, fresh=True, start=start, states=history[start - 1])
+    assert first_difference(history[start : start + 12], found) is None
 
 
 def test_the_comparison_sees_contacts_that_are_missed(history: list[dict[str, bytes]]) -> None:
-    difference = first_difference(history, list(grouped(WORLD, STEPS, join=alone)))
+    difference = first_difference(history, grouped(WORLD, STEPS, join=alone))
     assert difference is not None
     assert len(difference[1]) < len(movers_of(WORLD))
 

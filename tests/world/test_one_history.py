@@ -89,12 +89,12 @@ def test_it_is_the_history_of_the_whole_world_as_one_model() -> None:
     """Without levels, everything is loaded: one model of all is what groups and secondaries are to add up to."""
     world = crowd()
     names = ("a", "b", "c")
-    engine_story = played(world, 300, engine="mujoco").story
-    assert played(world, 300, names, run_ahead=10, engine="mujoco").story == engine_story
+    engine_story = played(world, 160, engine="mujoco").story  # After 120 steps robots hit each other.
+    assert played(world, 160, names, run_ahead=10, engine="mujoco").story == engine_story
     whole = Listener()
     # For so long that everybody could meet everybody.
     course = Course(open_engine("mujoco", world), ("a",), whole, look_every=3000)
-    run(course, local(world, ("a",), "mujoco"), 300)
+    run(course, local(world, ("a",), "mujoco"), 160)
     assert len(course._arranged.groups) == 1
     assert whole.story == engine_story
 
@@ -118,5 +118,5 @@ def test_a_wall_that_is_loaded_next_to_a_robot_stops_it() -> None:
 @pytest.mark.parametrize("name", ["levels", "falling_boxes", "push_box"])
 def test_examples_have_one_history(name: str) -> None:
     world = read_world(EXAMPLES / f"{name}.sdf")
-    one = played(world, 400, engine="mujoco").story
-    assert played(world, 400, ("a", "b", "c"), run_ahead=10, engine="mujoco").story == one
+    one = played(world, 150, engine="mujoco").story
+    assert played(world, 150, ("a", "b", "c"), run_ahead=10, engine="mujoco").story == one

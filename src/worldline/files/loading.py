@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache, partial, wraps
 from hashlib import blake2b, file_digest
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import Parameter, getdoc, isasyncgenfunction, iscoroutinefunction, isfunction, signature
 from pathlib import Path
@@ -172,6 +171,8 @@ def _files_of(module: str, root: Path) -> Iterator[Path]:
 
 def _versions(libraries: Iterable[str]) -> dict[str, str]:
     """Return the versions of what is installed. Python's own is said elsewhere, and so is ours."""
+    from importlib.metadata import PackageNotFoundError, version  # Here, since it takes long to load.
+
     found = {}
     for name in sorted(libraries):
         if name and name != _OURS and name not in sys.stdlib_module_names:

@@ -9,7 +9,6 @@ import glob
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
@@ -204,6 +203,8 @@ def _gone(ready: Ready, name: str, known: Iterable[str]) -> UsageError:
 
 def doubts(header: Header, ready: Ready) -> list[str]:
     """Say why results may differ though nothing was changed that was meant to change them."""
+    from importlib.metadata import version  # Here, since it takes long to load.
+
     found = []
     here = {"version": version("worldline"), "python": python_name(), "platform": platform_name()}
     then = {"version": header.version, "python": header.python, "platform": header.platform}
