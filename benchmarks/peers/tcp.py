@@ -11,7 +11,6 @@ import json
 import platform
 import socket
 import sys
-import time
 from pathlib import Path
 from typing import Any
 

@@ -138,32 +138,41 @@ def encode_answer(answer: Answer, longest: int = FRAME_MAX) -> bytes:
     return b"".join([*ahead, frames(_encode(replace(answer, messages=last)), longest)])
 
 
-def is_heavy(answer: Answer) -> bool:
-    """Whether an answer is better put right behind what is to be sent than encoded by itself."""
-    if answer.__class__ is not Grant:
-        return False
-    messages: list[Message] = answer.messages
+def is_heavy(grant: Grant) -> bool:
+    """Whether a grant brings a large payload, of which there should be as few copies as can be."""
+    messages: list[Message] = grant.messages
     return len(messages) > 0 and len(messages[0].payload) >= _HEAVY
 
 
 def add_grant(out: bytearray, grant: Grant, longest: int = FRAME_MAX) -> None:
     """Put a grant behind what is to be sent, after frames with those of its messages that don't fit into it."""
-    *first, last = _portions(grant.messages, longest)
+    messages: list[Message] = grant.messages
+    if len(messages) < _FEW and not is_heavy(grant):
+        start = len(out)
+        if _put(out, grant) <= longest:
+            return
+        del out[start:]
+    *first, last = _portions(messages, longest)
     for portion in first:
         _add(out, Deliver(portion), longest)
     _add(out, replace(grant, messages=last) if first else grant, longest)
 
 
-def _add(out: bytearray, said: object, longest: int) -> None:
-    """Put a frame behind what is to be sent, or several if it is too long for one; its body is encoded right there."""
+def _put(out: bytearray, said: object) -> int:
+    """Put a frame behind what is to be sent; its body is encoded right there. Return how long that is."""
     start = len(out)
     body = start + HEADER_SIZE
     _encode_into(said, out, body)
     length = len(out) - body
-    if length <= longest:
-        out[start:body] = header(length)
-    else:
-        whole = bytes(memoryview(out)[body:])
+    out[start:body] = header(length)
+    return length
+
+
+def _add(out: bytearray, said: object, longest: int) -> None:
+    """Put a frame behind what is to be sent, or several if it is too long for one."""
+    start = len(out)
+    if _put(out, said) > longest:
+        whole = bytes(memoryview(out)[start + HEADER_SIZE :])
         del out[start:]
         out += frames(whole, longest)
 

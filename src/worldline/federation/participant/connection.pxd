@@ -1,12 +1,12 @@
 cimport cython
 
+from worldline.federation.calls cimport SocketCalls, yield_processor
 from worldline.wire.codec cimport Frames, decode_answer, encode_events
 
 cdef tuple _REQUESTS
-cdef bint _IS_COMPILED
 cdef int _AT_ONCE
 cdef Py_ssize_t _LEAST
-cdef object _clock
+cdef object _clock, Grant
 cdef list _NOTHING
 cdef double _ASKED_S, _BRISK_S, _LONG_S, _VERY_LONG_S, _PAUSES
 
@@ -48,6 +48,7 @@ cdef class Eagerness:
 cdef class QueuedSocket:
     cdef readonly object socket
     cdef readonly object plain
+    cdef SocketCalls _calls
     cdef readonly object reading
     cdef readonly object writing
     cdef readonly list unsent
@@ -70,7 +71,7 @@ cdef class SocketConnection:
     cdef readonly QueuedSocket queued
     cdef readonly Conversation _conversation
     cdef Eagerness _eagerness
-    cdef object _comes
+    cdef bint _is_plain
     cdef double _looked
     cdef object _doubt
     cdef double _heard
@@ -87,7 +88,7 @@ cdef class SocketConnection:
     cpdef _write(self, object data)
     cdef _answer(self)
     cdef _send_all(self)
-    @cython.locals(written=double)
+    @cython.locals(written=double, queued=QueuedSocket, frames=Frames, came=bint)
     cdef _receive(self, int flags=*)
 
 

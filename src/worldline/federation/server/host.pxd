@@ -4,11 +4,11 @@ from worldline.federation.server.session cimport Session
 from worldline.lock.arbiter cimport Arbiter
 from worldline.lock.member cimport Member
 from worldline.wire.codec cimport (
-    Frames, add_grant, count_events, decode_event, decode_events, encode_answer, is_heavy, split_events
+    Frames, add_grant, count_events, decode_event, decode_events, encode_answer, split_events
 )
 
 
-cdef object _OVER
+cdef object _OVER, Grant, Over
 
 
 cdef class Host

@@ -102,7 +102,6 @@ from worldline.wire.codec import (
     decode_event,
     decode_events,
     encode_answer,
-    is_heavy,
     split_events,
 )
 from worldline.wire.handshake import (
@@ -785,7 +784,7 @@ class Host:
                 self.digest = action.digest
                 self._dismiss_uninvited()
             elif (session := self.sessions.get(action.to)) is not None:
-                if not is_heavy(action):
+                if type(action) is not Grant:
                     self.put(session, encode_answer(action, self.flow.frame_max))
                 elif self._reads(session):
                     add_grant(session.out, action, self.flow.frame_max)
