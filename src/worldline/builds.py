@@ -33,6 +33,7 @@ COMPILED = (
     "worldline.lock.arbiter",
     "worldline.lock.ledger",
     "worldline.wire.codec",
+    "worldline.wire.hot",
     "worldline.federation.calls",
     "worldline.federation.participant.participant",
     "worldline.federation.participant.connection",

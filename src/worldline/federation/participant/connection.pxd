@@ -2,6 +2,7 @@ cimport cython
 
 from worldline.federation.calls cimport SocketCalls, yield_processor
 from worldline.wire.codec cimport Frames, decode_answer, encode_events
+from worldline.wire.hot cimport ShortReader, read_grant
 
 cdef tuple _REQUESTS
 cdef int _AT_ONCE
@@ -16,6 +17,7 @@ cdef class Conversation:
     cdef public bint disowned
     cdef readonly Frames frames
     cdef str _name
+    cdef ShortReader _reader
     cdef list _bodies
     cdef list _parts
 

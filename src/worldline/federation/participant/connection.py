@@ -52,6 +52,7 @@ from worldline.model import LossError, Message, Stream, UsageError, WorldlineErr
 from worldline.model.errors import BrokenOff, shortened
 from worldline.wire.codec import HEARTBEAT, Frames, decode_answer, encode_events
 from worldline.wire.handshake import OVER, TAKEN, Answer, Deliver, Fail, Refused, Resume
+from worldline.wire.hot import ShortReader, read_grant
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -96,6 +97,7 @@ class Conversation:
         self.disowned = False  # This process was forked from the one that the conversation belongs to.
         self.frames = Frames()
         self._name = name
+        self._reader = ShortReader()
         self._bodies: list[bytes] = []
         self._parts: list[
             StartRun | Grant | Deliver | Recalled
@@ -196,7 +198,9 @@ class Conversation:
         return self.lost(f"the server's machine hasn't answered for {seconds:.0f} seconds")
 
     def _understood(self, body: bytes) -> StartRun | Grant | Deliver | Recalled:
-        answer: Answer = decode_answer(body)
+        answer: Answer | None = read_grant(self._reader, body) if cython.compiled else None
+        if answer is None:
+            answer = decode_answer(body)
         if type(answer) is Grant:
             return answer
         if isinstance(answer, Abort):
