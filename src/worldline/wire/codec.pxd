@@ -18,11 +18,9 @@ cpdef bytes encode_answer(object answer, Py_ssize_t longest=*)
 cdef bint _is_heavy_publish(list events) except -1
 @cython.locals(messages=list)
 cpdef bint is_heavy(object grant) except -1
-@cython.locals(messages=list, start=Py_ssize_t)
+@cython.locals(messages=list, body=bytes)
 cpdef add_grant(bytearray out, object grant, Py_ssize_t longest=*)
 @cython.locals(start=Py_ssize_t, body=Py_ssize_t, length=Py_ssize_t)
-cdef Py_ssize_t _put(bytearray out, object said) except -1
-@cython.locals(start=Py_ssize_t)
 cdef _add(bytearray out, object said, Py_ssize_t longest)
 cpdef list decode_events(object body)
 @cython.locals(first=Py_ssize_t)

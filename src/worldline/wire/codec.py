@@ -148,31 +148,27 @@ def add_grant(out: bytearray, grant: Grant, longest: int = FRAME_MAX) -> None:
     """Put a grant behind what is to be sent, after frames with those of its messages that don't fit into it."""
     messages: list[Message] = grant.messages
     if len(messages) < _FEW and not is_heavy(grant):
-        start = len(out)
-        if _put(out, grant) <= longest:
+        body = _encode(grant)
+        if len(body) <= longest:
+            out += header(len(body))
+            out += body
             return
-        del out[start:]
     *first, last = _portions(messages, longest)
     for portion in first:
         _add(out, Deliver(portion), longest)
     _add(out, replace(grant, messages=last) if first else grant, longest)
 
 
-def _put(out: bytearray, said: object) -> int:
-    """Put a frame behind what is to be sent; its body is encoded right there. Return how long that is."""
+def _add(out: bytearray, said: object, longest: int) -> None:
+    """Put a frame behind what is to be sent, or several if it is too long for one; its body is encoded right there."""
     start = len(out)
     body = start + HEADER_SIZE
     _encode_into(said, out, body)
     length = len(out) - body
-    out[start:body] = header(length)
-    return length
-
-
-def _add(out: bytearray, said: object, longest: int) -> None:
-    """Put a frame behind what is to be sent, or several if it is too long for one."""
-    start = len(out)
-    if _put(out, said) > longest:
-        whole = bytes(memoryview(out)[start + HEADER_SIZE :])
+    if length <= longest:
+        out[start:body] = header(length)
+    else:
+        whole = bytes(memoryview(out)[body:])
         del out[start:]
         out += frames(whole, longest)
 
