@@ -120,7 +120,7 @@ def told(runs: list[Facts]) -> str:
 # --- Where it goes ---
 
 SYSTEM, PYTHON, MESSAGEPACK, OURS = "system calls", "Python's library", "msgspec", "our own code"
-PROGRAM = "program"
+PROGRAM = "program, and what isn't compiled"
 _KINDS = (OURS, MESSAGEPACK, PYTHON, SYSTEM)
 _FRAME = re.compile(r"^\s+[0-9a-f]+ (?P<symbol>.*) \((?P<file>[^()]*(\([^()]*\))?)\)$")
 
@@ -140,10 +140,11 @@ def profile(trips: int, local: bool) -> dict[str, Costs]:
         script = ["perf", "script", "-i", str(data), "-F", "pid,ip,sym,dso"]
         text = subprocess.run(script, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.decode()
     found: dict[str, Counter[tuple[str, str]]] = {"clients": Counter(), "server": Counter()}
-    for process, stack in _samples(text):
-        if (role := _role(stack)) is not None:
-            found[role][_cause(stack), _kind(stack[0])] += 1
-        del process
+    samples = [(process, stack) for process, stack in _samples(text) if not _is_starting(stack)]
+    roles = {process: role for process, stack in samples if (role := _role(stack)) is not None}
+    for process, stack in samples:
+        if process in roles:
+            found[roles[process]][_cause(stack), _kind(stack[0])] += 1
     costs: dict[str, Costs] = {}
     for role, counts in found.items():
         share = facts[f"{role}_us"] / max(1, sum(counts.values()))
@@ -160,12 +161,17 @@ def _samples(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
             yield int(head.split()[0]), stack
 
 
+def _is_starting(stack: list[tuple[str, str]]) -> bool:
+    """Whether a process imports what it needs, or hasn't begun to."""
+    return any(symbol.startswith(("PyImport_", "Py_Initialize", "init_import_site")) for symbol, _ in stack)
+
+
 def _role(stack: list[tuple[str, str]]) -> str | None:
-    """Return whose sample it is; None if it is from before the run, or from our own parent process."""
+    """Return whose sample it is, if that can be seen from it."""
     modules = {module for _, file in stack if (module := _module(file))}
-    if modules & {"server/connection", "server/host", "server/server"}:
+    if modules & {"server/connection", "server/host"}:
         return "server"
-    return "clients" if "participant/participant" in modules or "participant/connection" in modules else None
+    return "clients" if "participant/participant" in modules else None
 
 
 def _cause(stack: list[tuple[str, str]]) -> str:
@@ -211,7 +217,7 @@ def _by_module(found: Costs) -> Counter[str]:
     return wholes
 
 
-_WIDTH, _LEFT, _RIGHT, _TOP = 960.0, 190.0, 70.0, 84.0
+_WIDTH, _LEFT, _RIGHT, _TOP = 960.0, 250.0, 70.0, 84.0
 _BAR, _ROW, _GROUP = 18.0, 24.0, 38.0
 _COLORS = dict(zip(_KINDS, (*PALETTE[:3], "#cbd2d9"), strict=True))
 

@@ -106,3 +106,10 @@ cdef class RedialingWire:
     cdef bint _is_closed
     cdef object _given_up
     cdef object _renewing
+
+    @cython.locals(answers="long long")
+    cpdef ask(self, list events)
+    @cython.locals(connection=SocketConnection)
+    cdef _answer(self)
+    @cython.locals(connection=SocketConnection)
+    cpdef bint is_due(self, bint urgent) except -1

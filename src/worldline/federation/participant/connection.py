@@ -656,7 +656,11 @@ class RedialingWire:
             answer: Any = self._answer()
         finally:
             self._asks = False
-        answers = self._place().answers + (answer.__class__ is not Recalled)
+        answers = self._answers
+        if self._said and self._said[0].__class__ is Restore:
+            answers = self._place().answers
+        if answer.__class__ is not Recalled:
+            answers += 1
         self._said, self._unsaid, self._answers = [], [], answers
         return answer  # type: ignore[no-any-return] # it may be what was recalled
 
