@@ -16,12 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any, Self
 
 POLL_S = 0.002
+_PROCESSOR_TIME = 2  # Of Linux's clocks of a process: what all of its threads have taken.
 STDERR_SHOWN_MAX = 4000
 
 Report = dict[str, Any]
@@ -37,6 +38,12 @@ def report(**facts: Any) -> None:
     sys.stdout.flush()
 
 
+def stopwatch() -> Callable[[], Report]:
+    """Return what tells how long it took since now: by the clock, and of the processor, for this child's threads."""
+    start, processor = time.perf_counter(), time.process_time()
+    return lambda: {"seconds": time.perf_counter() - start, "cpu_s": time.process_time() - processor}
+
+
 def end_after(seconds: float) -> None:
     """End this child after so long by itself, in case that the parent was killed and can't; called in the child."""
     signal.alarm(max(1, round(seconds)))
@@ -48,6 +55,11 @@ class Child:
     stdout: IO[bytes]
     stderr: IO[bytes]
     killed: bool = False
+    cpu_s: float = 0.0
+
+    def note_processor_time(self) -> None:
+        if self.process.returncode is None:  # Otherwise it is what was seen last.
+            self.cpu_s = time.clock_gettime(~self.process.pid << 3 | _PROCESSOR_TIME)
 
     def reports(self) -> list[Report]:
         # The last piece is a line only once its end is there.
@@ -94,6 +106,10 @@ class Children:
         )
         self._children[name] = Child(process, stdout, stderr)
 
+    def cpu_s(self, name: str) -> float:
+        """How much processor time a child has taken, as of when reports were last looked for."""
+        return self._children[name].cpu_s
+
     def kill(self, name: str) -> float:
         """`kill -9` one child; returns when."""
         child = self._children[name]
@@ -118,6 +134,8 @@ class Children:
         while True:
             # Looked at before the reports: whoever ends with an error after its report has still measured.
             trouble = self._trouble(waiting)
+            for child in self._children.values():
+                child.note_processor_time()
             for name in list(waiting):
                 said = self._children[name].reports()
                 if len(said) >= count:

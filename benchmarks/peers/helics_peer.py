@@ -41,9 +41,9 @@ from pathlib import Path
 from typing import Any
 
 if __package__:
-    from .children import Children, PeerError, end_after, report
+    from .children import Children, PeerError, end_after, report, stopwatch
 else:
-    from children import Children, PeerError, end_after, report
+    from children import Children, PeerError, end_after, report, stopwatch
 
 LOOPBACK = "127.0.0.1"
 PORTS = range(20_000, 32_000)
@@ -62,11 +62,12 @@ Facts = dict[str, Any]
 def stepping(n: int, steps: int, lookahead: int = 1, *, core: str = CORE, timeout_s: float = 120) -> Facts:
     """A ring in which everybody publishes 32 bytes at every step, read by its neighbor `lookahead` steps later."""
     plan = {"play": "stepping", "steps": steps, "lookahead": lookahead}
-    reports = _run(n, plan, core, timeout_s)
+    reports, cost = _run(n, plan, core, timeout_s, steps)
     if wrong := sum(each["wrong"] for each in reports):
         raise PeerError(f"stepping: {wrong} of {n * steps} reads gave another value than the one due")
     seconds = max(each["seconds"] for each in reports)
-    return _facts("stepping", core, n=n, steps=steps, lookahead=lookahead, seconds=seconds, steps_per_s=steps / seconds)
+    facts = {"n": n, "steps": steps, "lookahead": lookahead, "seconds": seconds, "steps_per_s": steps / seconds}
+    return _facts("stepping", core, **facts, **cost)
 
 
 def pingpong(trips: int, *, core: str = CORE, timeout_s: float = 120) -> Facts:
@@ -84,7 +85,7 @@ def ring(n: int, hops: int, *, core: str = CORE, timeout_s: float = 120) -> Fact
 def startup(n: int, *, core: str = CORE, timeout_s: float = 120) -> Facts:
     """The wall time from before the first process is started until the last federate executes."""
     start = time.monotonic()
-    reports = _run(n, {"play": "startup"}, core, timeout_s)
+    reports, _ = _run(n, {"play": "startup"}, core, timeout_s)
     seconds = max(each["executing_at"] for each in reports) - start
     return _facts("startup", core, n=n, seconds=seconds, import_s=max(each["import_s"] for each in reports))
 
@@ -149,9 +150,10 @@ def _token(scenario: str, n: int, hops: int, core: str, timeout_s: float) -> Fac
         with Children(timeout_s) as children:
             _start(children, n, {"play": "token", "hops": hops}, core)
             reports = _valid_reports(children, n)
+            cost = _cost(children, reports or [], hops)
         if reports is not None:
             seconds = max(each["seconds"] for each in reports)
-            return _facts(scenario, core, n=n, hops=hops, seconds=seconds, invalid_runs=invalid_runs)
+            return _facts(scenario, core, n=n, hops=hops, seconds=seconds, invalid_runs=invalid_runs, **cost)
     raise PeerError(f"{scenario}: in {ATTEMPTS_MAX} runs of {ATTEMPTS_MAX} HELICS granted the far end too early")
 
 
@@ -191,10 +193,17 @@ def _names(n: int) -> list[str]:
     return [f"f{number}" for number in range(n)]
 
 
-def _run(n: int, plan: Facts, core: str, timeout_s: float) -> list[Facts]:
+def _run(n: int, plan: Facts, core: str, timeout_s: float, units: int = 1) -> tuple[list[Facts], Facts]:
+    """Return what the federates report, and the processor time of a unit: the federates' together, the broker's."""
     with Children(timeout_s) as children:
         _start(children, n, plan, core)
-        return list(children.reports(_names(n)).values())
+        reports = list(children.reports(_names(n)).values())
+        return reports, _cost(children, reports, units)
+
+
+def _cost(children: Children, reports: list[Facts], units: int) -> Facts:
+    federates = sum(each.get("cpu_s", 0.0) for each in reports)
+    return {"clients_us": federates / units * 1e6, "server_us": children.cpu_s("broker") / units * 1e6}
 
 
 def _start(children: Children, n: int, plan: Facts, core: str, order: list[tuple[str, float]] | None = None) -> None:
@@ -292,14 +301,14 @@ def _play_stepping(h: Any, plan: Facts) -> None:
     publication, incoming = _neighbors(h, federate, plan)
     h.helicsFederateEnterExecutingMode(federate)
     wrong = 0
-    start = time.perf_counter()
+    taken = stopwatch()
     for step in range(1, plan["steps"] + 1):
         h.helicsPublicationPublishBytes(publication, _value(place, step - 1))
         granted = h.helicsFederateRequestTime(federate, float(step))
         got = h.helicsInputGetBytes(incoming) if h.helicsInputIsUpdated(incoming) else None
         due = _value(left, step - lookahead) if step >= lookahead else None
         wrong += got != due or granted != step
-    report(seconds=time.perf_counter() - start, wrong=wrong)
+    report(**taken(), wrong=wrong)
     h.helicsFederateDisconnect(federate)
 
 
@@ -310,7 +319,7 @@ def _play_token(h: Any, plan: Facts) -> None:
     publication, incoming = _neighbors(h, federate, plan)
     h.helicsFederateEnterExecutingMode(federate)
     missed = False
-    start = time.perf_counter()
+    taken = stopwatch()
     if place == 0:
         h.helicsPublicationPublishBytes(publication, _value(0, 1))
     for hop in range(place or n, hops + 1, n):
@@ -320,7 +329,7 @@ def _play_token(h: Any, plan: Facts) -> None:
             break
         if hop < hops:
             h.helicsPublicationPublishBytes(publication, _value(place, hop + 1))
-    report(seconds=time.perf_counter() - start, missed=missed)
+    report(**taken(), missed=missed)
     h.helicsFederateDisconnect(federate)
 
 

@@ -11,14 +11,13 @@ import json
 import platform
 import socket
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 if __package__:
-    from .children import Children, end_after, report
+    from .children import Children, end_after, report, stopwatch
 else:
-    from children import Children, end_after, report
+    from children import Children, end_after, report, stopwatch
 
 MESSAGE_SIZE = 64
 TRIPS = 20_000
@@ -43,13 +42,17 @@ def _measure(scenario: str, chain: list[str], trips: int, timeout_s: float) -> d
             children.start(role, _command(role, port, timeout_s))
             port = children.reports([role])[role]["port"]
         children.start("client", _command("client", port, timeout_s, trips))
-        seconds = children.reports(["client"])["client"]["seconds"]
+        before = sum(children.cpu_s(role) for role in chain)
+        took = children.reports(["client"])["client"]
+        seconds = took["seconds"]
+        cpu_s = took["cpu_s"] + sum(children.cpu_s(role) for role in chain) - before
     return {
         "scenario": scenario,
         "peer": f"python {platform.python_version()} sockets",
         "trips": trips,
         "round_trips_per_s": trips / seconds,
         "round_trip_us": seconds / trips * 1e6,
+        "cpu_us": cpu_s / trips * 1e6,
     }
 
 
@@ -78,11 +81,11 @@ def _client(connection: socket.socket, trips: int) -> None:
     for _ in range(WARM_UP):
         connection.sendall(message)
         _receive(connection)
-    start = time.perf_counter()
+    taken = stopwatch()
     for _ in range(trips):
         connection.sendall(message)
         _receive(connection)
-    report(seconds=time.perf_counter() - start)
+    report(**taken())
 
 
 def _echo(connection: socket.socket) -> None:

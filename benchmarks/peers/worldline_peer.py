@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import worldline
-from peers.children import Children, PeerError, end_after, report
+from peers.children import Children, PeerError, end_after, report, stopwatch
 from worldline import MS, Network, Server, link, plan
 from worldline.recording import Recorder
 
@@ -42,12 +42,16 @@ def run(me):
 # --- In the parent ---
 
 
-def stepping(n: int, steps: int, lookahead: int = 1, *, kept: bool = False, timeout_s: float = 120) -> Facts:
-    reports = _run(n, {"play": "stepping", "steps": steps, "lookahead": lookahead, "kept": kept}, timeout_s)
+def stepping(
+    n: int, steps: int, lookahead: int = 1, *, local: bool = False, kept: bool = False, timeout_s: float = 120
+) -> Facts:
+    play = {"play": "stepping", "steps": steps, "lookahead": lookahead, "local": local, "kept": kept}
+    reports, cost = _run(n, play, timeout_s, steps)
     if wrong := sum(each["wrong"] for each in reports):
         raise PeerError(f"stepping: {wrong} of {n * steps} reads gave another value than the one due")
     seconds = max(each["seconds"] for each in reports)
-    return _facts("stepping", n=n, steps=steps, lookahead=lookahead, seconds=seconds, steps_per_s=steps / seconds)
+    facts = {"n": n, "steps": steps, "lookahead": lookahead, "seconds": seconds, "steps_per_s": steps / seconds}
+    return _facts("stepping", **facts, **cost)
 
 
 def pingpong(trips: int, *, local: bool = False, kept: bool = False, timeout_s: float = 120) -> Facts:
@@ -56,10 +60,11 @@ def pingpong(trips: int, *, local: bool = False, kept: bool = False, timeout_s: 
 
 
 def ring(n: int, hops: int, *, local: bool = False, kept: bool = False, timeout_s: float = 120) -> Facts:
-    reports = _run(n, {"play": "token", "hops": hops, "local": local, "kept": kept}, timeout_s)
+    reports, cost = _run(n, {"play": "token", "hops": hops, "local": local, "kept": kept}, timeout_s, hops)
     seconds = max(each["seconds"] for each in reports)
     typical_us = statistics.median(each["lap_s"] for each in reports) / n * 1e6
-    return _facts("ring", n=n, hops=hops, seconds=seconds, hops_per_s=hops / seconds, typical_hop_us=typical_us)
+    facts = {"n": n, "hops": hops, "seconds": seconds, "hops_per_s": hops / seconds, "typical_hop_us": typical_us}
+    return _facts("ring", **facts, **cost)
 
 
 def flow(
@@ -68,16 +73,16 @@ def flow(
     """Messages of one size from one to one over a Unix socket, so many of them in each step."""
     play = {"play": "flow", "count": count, "size": size, "each": each, "recorded": recorded, "local": True}
     play["kept"] = kept
-    seconds = max(found["seconds"] for found in _run(2, play, timeout_s))
-    return _facts(
-        "flow", count=count, size=size, seconds=seconds, per_s=count / seconds, bytes_per_s=count * size / seconds
-    )
+    reports, cost = _run(2, play, timeout_s, count)
+    seconds = max(found["seconds"] for found in reports)
+    facts = {"count": count, "size": size, "seconds": seconds, "per_s": count / seconds}
+    return _facts("flow", **facts, bytes_per_s=count * size / seconds, **cost)
 
 
 def startup(n: int, *, timeout_s: float = 120) -> Facts:
     """The wall time from before the first process is started until the last participant is in the run."""
     start = time.monotonic()
-    reports = _run(n, {"play": "startup"}, timeout_s)
+    reports, _ = _run(n, {"play": "startup"}, timeout_s)
     return _facts("startup", n=n, seconds=max(each["started_at"] for each in reports) - start)
 
 
@@ -130,10 +135,15 @@ def equal_arrivals(runs: int, *, seed: int = 0, timeout_s: float = 20) -> Facts:
     return _facts("equal_arrivals", runs=runs, orders=orders, different=len({tuple(order) for order in orders}))
 
 
-def _run(n: int, play: Facts, timeout_s: float) -> list[Facts]:
+def _run(n: int, play: Facts, timeout_s: float, units: int = 1) -> tuple[list[Facts], Facts]:
+    """Return what the participants report, and the processor time of a unit: the clients' together, the server's."""
     with tempfile.TemporaryDirectory() as folder, Children(timeout_s) as children:
         _start(children, n, play | {"folder": folder}, timeout_s)
-        return list(children.reports(NAMES[:n]).values())
+        before = children.cpu_s("server")
+        reports = list(children.reports(NAMES[:n]).values())
+        clients = sum(each.get("cpu_s", 0.0) for each in reports)
+        server = children.cpu_s("server") - before
+    return reports, {"clients_us": clients / units * 1e6, "server_us": server / units * 1e6}
 
 
 def _start(
@@ -192,22 +202,22 @@ def _step(client: Any, facts: Facts, place: int) -> None:
     n, steps, lookahead = facts["n"], facts["steps"], facts["lookahead"]
     sender, topic, due, wrong = (place - 1) % n, f"t{place}", 0, 0
     with client as me:
-        start = time.perf_counter()
+        taken = stopwatch()
         for step in range(steps):
             me.publish(topic, _value(place, step))
             for message in me.advance((step + 1) * STEP):
                 wrong += message.payload != _value(sender, due)
                 due += 1
-        seconds = time.perf_counter() - start
+        took = taken()
         wrong += due != max(0, steps - lookahead)  # Those that arrive at the last step's end or later aren't seen.
-    report(seconds=seconds, wrong=wrong)
+    report(**took, wrong=wrong)
 
 
 def _pass_token(client: Any, facts: Facts, place: int) -> None:
     n, hops = facts["n"], facts["hops"]
     topic = f"t{place}"
     with client as me:
-        start = time.perf_counter()
+        taken = stopwatch()
         if place == 0:
             me.publish(topic, _value(0, 0))
         seen = 0
@@ -220,16 +230,17 @@ def _pass_token(client: Any, facts: Facts, place: int) -> None:
                 me.publish(topic, _value(place, hop))
             if hop + n > hops:
                 break
-        seconds = time.perf_counter() - start
+        took = taken()
     if seen != hops // n:
         raise SystemExit(f"{seen} hops were seen, not {hops // n}")
-    report(seconds=seconds, lap_s=statistics.median([after - before for before, after in pairwise(laps)] or [seconds]))
+    lap_s = statistics.median([after - before for before, after in pairwise(laps)] or [took["seconds"]])
+    report(**took, lap_s=lap_s)
 
 
 def _flow(client: Any, facts: Facts, place: int) -> None:
     count, each, payload = facts["count"], facts["each"], bytes(facts["size"])
     with client as me:
-        start = time.perf_counter()
+        taken = stopwatch()
         if place == 0:
             for _ in range(count // each):
                 for _ in range(each):
@@ -239,7 +250,7 @@ def _flow(client: Any, facts: Facts, place: int) -> None:
             left = count // each * each
             while left > 0:
                 left -= len(me.next())
-        report(seconds=time.perf_counter() - start)
+        report(**taken())
 
 
 def _start_up(client: Any, _facts: Facts, _place: int) -> None:
@@ -286,8 +297,10 @@ def main() -> None:
         "scenario", choices=("stepping", "pingpong", "ring", "flow", "startup", "launch", "kill", "equal_arrivals")
     )
     parser.add_argument("arguments", nargs="*", type=int)
+    parser.add_argument("--unix", action="store_true", help="over a Unix socket, where there is a choice")
     given = parser.parse_args()
-    print(json.dumps(globals()[given.scenario](*given.arguments)))
+    local = {"local": True} if given.unix else {}
+    print(json.dumps(globals()[given.scenario](*given.arguments, **local)))
 
 
 if __name__ == "__main__":

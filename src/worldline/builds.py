@@ -3,8 +3,8 @@
 The modules named here are ordinary Python. Each has a `.pxd` beside it that gives its classes C types, and `setup.py`
 compiles it in place, under its own name, which Python prefers to the source. Compiled classes are built into one
 another, so it's all of them or none: the sources are used if one of them isn't compiled for this Python, or if
-WORLDLINE_UNCOMPILED is set. Two are Cython alone, a `.pyx`, and uncompiled nothing imports them: `kernel.heap` and
-`simpy.agenda`.
+WORLDLINE_UNCOMPILED is set. Three are Cython alone, a `.pyx`, and uncompiled nothing imports them: `federation.calls`,
+`kernel.heap` and `simpy.agenda`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ COMPILED = (
     "worldline.lock.arbiter",
     "worldline.lock.ledger",
     "worldline.wire.codec",
+    "worldline.wire.hot",
+    "worldline.federation.calls",
     "worldline.federation.participant.participant",
     "worldline.federation.participant.connection",
     "worldline.federation.server.session",

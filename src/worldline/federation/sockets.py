@@ -152,6 +152,56 @@ class Encrypted:
                 self._done.release()
 
 
+# The calls of a connection, as those in `calls.pyx`, which the compiled build has. What they have done is noted in the
+# caller's list by `map`: a signal's handler finds nothing between the two at which it could raise.
+
+
+class SocketCalls:
+    """The calls of one socket, of whichever kind."""
+
+    def __init__(self, connection: socket.socket | Encrypted, plain: bool, waits: bool) -> None:
+        del plain, waits  # The socket knows.
+        self._connection = connection
+
+    def send(self, data: bytes, start: int, sent: list[int]) -> bool:
+        """Write what fits of this from there on; False: nothing did."""
+        try:
+            sent.extend(map(self._connection.send, (memoryview(data)[start:] if start else data,)))
+        except BlockingIOError:
+            return False
+        return True
+
+    def receive(self, size: int, flags: int, unread: list[bytes]) -> bool:
+        """Read so much at the most; False: nothing has come. What came is empty if nothing more will."""
+        try:
+            unread.extend(map(self._connection.recv, (size,), (flags,)))
+        except BlockingIOError:
+            return False
+        return True
+
+    def send_some(self, data: bytes | bytearray, start: int) -> int:
+        """Write what fits of this from there on; return how much that was."""
+        try:
+            return self._connection.send(memoryview(data)[start:])
+        except (BlockingIOError, InterruptedError):
+            return 0
+
+    def received(self, size: int, flags: int) -> bytes | None:
+        """Return what has come, so much at the most; None: nothing has."""
+        try:
+            return self._connection.recv(size, flags)
+        except (BlockingIOError, InterruptedError):
+            return None
+
+    def close(self) -> None:
+        """Make no more calls."""
+
+
+def yield_processor() -> None:
+    """Let another process have the processor, if one wants it."""
+    os.sched_yield()
+
+
 # What becomes of connections in a forked process: they stay with the process that made them.
 #
 # A forked process has a copy of everything, the sockets too. If it spoke, it would speak for its parent; if it only

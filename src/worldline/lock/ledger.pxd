@@ -27,9 +27,17 @@ cdef class Undo:
     cdef bint is_served
     cdef StateRow waits
     cdef long long until
-    cdef tuple before
-    cdef tuple lists
     cdef list given
+    cdef long long now
+    cdef long long horizon
+    cdef long long complete_at
+    cdef StateRow row
+    cdef bint final
+    cdef object waited
+    cdef list incomplete
+    cdef list finished
+    cdef dict dropped
+    cdef list held
 
 
 cdef class ParticipantDraws:
@@ -87,7 +95,7 @@ cdef class Ledger:
     @cython.locals(row=StateRow)
     cpdef list receive(self, action)
     @cython.locals(undo=Undo, topics=Subscriptions)
-    cdef _mark(self, StateRow waits, long long until, held)
+    cdef _mark(self, StateRow waits, long long until, list held)
     cpdef forget_mark(self)
     @cython.locals(undo=Undo, topics=Subscriptions)
     cpdef take_back(self)

@@ -189,8 +189,8 @@ class Subscriptions:
 class Undo:
     """What the last call has changed, of a program that may be interrupted before it has what it is given.
 
-    `before` and `lists` are how it was; of what is held, only if that changed by more than being `given`. `waits` and
-    `until` are what it was called for: where it waits until it is answered, and the time that it asks for.
+    It has what the ledger had, under the same names; of what is held, only if that changed by more than being `given`.
+    `waits` and `until` are what it was called for: where it waits until it is answered, and the time that it asks for.
     """
 
     def __init__(self) -> None:
@@ -198,9 +198,15 @@ class Undo:
         self.is_served = False  # Whether a call was taken back of which the arbiter knows: see `Ledger.take_back`.
         self.waits: StateRow = _ACTING
         self.until = 0
-        self.before: tuple[Any, ...] = ()
-        self.lists: tuple[Any, ...] = ()
         self.given: list[Message] = []
+        self.now = self.horizon = self.complete_at = 0
+        self.row: StateRow = _ACTING
+        self.final = False
+        self.waited: int | None = None
+        self.incomplete: list[str] = []
+        self.finished: list[str] = []
+        self.dropped: dict[str, int] = {}
+        self.held: list[Message] | None = None
 
 
 class ParticipantDraws:
@@ -367,7 +373,7 @@ class Ledger:
                 return []
             self.refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
         if self.undo is not None:
-            self._mark(self.row, self.until, self.held.copy())
+            self._mark(self.row, self.until, list(self.held) if self.held else [])
         if row is _ACTING and action.__class__ is Grant:
             return self._answered(action)
         self.row = row
@@ -393,13 +399,15 @@ class Ledger:
         if self.life is None:  # That one remembers by itself what it gave.
             self.undo = Undo()
 
-    def _mark(self, waits: StateRow, until: int, held: deque[Message] | None) -> None:
+    def _mark(self, waits: StateRow, until: int, held: list[Message] | None) -> None:
         undo, topics = self.undo, self.topics
         assert undo is not None
-        undo.before = (self.now, self.horizon, self.row, self.final, topics.complete_at, self._waited)
-        undo.lists = (topics.incomplete, topics.finished, topics.dropped, held)
+        undo.now, undo.horizon, undo.final = self.now, self.horizon, self.final
+        undo.row, undo.waited = self.row, self._waited
+        undo.complete_at, undo.incomplete = topics.complete_at, topics.incomplete
+        undo.finished, undo.dropped = topics.finished, topics.dropped
         undo.waits, undo.until = waits, until
-        undo.given = []
+        undo.given, undo.held = [], held
         self.journal.mark()
         undo.is_marked = True
 
@@ -423,12 +431,14 @@ class Ledger:
             return
         undo.is_marked = False
         topics = self.topics
-        self.now, self.horizon, self.row, self.final, topics.complete_at, self._waited = undo.before
-        topics.incomplete, topics.finished, topics.dropped, held = undo.lists
-        if held is None:
+        self.now, self.horizon, self.final = undo.now, undo.horizon, undo.final
+        self.row, self._waited = undo.row, undo.waited
+        topics.complete_at, topics.incomplete = undo.complete_at, undo.incomplete
+        topics.finished, topics.dropped = undo.finished, undo.dropped
+        if undo.held is None:
             self.held.extendleft(reversed(undo.given))
         else:
-            self.held = held
+            self.held = deque(undo.held)
         self.journal.take_back()
         if self.told > self.now and self.row is _ACTING:
             self.row, self.until = undo.waits, undo.until

@@ -5,7 +5,6 @@ cdef long long _GOES_ON
 cdef list _HEADERS
 
 cpdef bytes header(long long length)
-@cython.locals(length=Py_ssize_t)
 cpdef bytes frame(bytes body)
 @cython.locals(last=Py_ssize_t, start=Py_ssize_t)
 cpdef bytes frames(bytes body, Py_ssize_t longest)

@@ -31,13 +31,12 @@ _HEADERS = [length.to_bytes(HEADER_SIZE, "big") for length in range(2**10)]  # T
 
 def header(length: int) -> bytes:
     """Return what stands before a body of this length."""
-    return length.to_bytes(HEADER_SIZE, "big")
+    return _HEADERS[length] if length < 2**10 else length.to_bytes(HEADER_SIZE, "big")
 
 
 def frame(body: bytes) -> bytes:
     """Return a body as a frame."""
-    length = len(body)
-    return (_HEADERS[length] if length < 2**10 else header(length)) + body
+    return header(len(body)) + body
 
 
 def frames(body: bytes, longest: int) -> bytes:

@@ -15,6 +15,8 @@ from worldline.model.time import DAY, HOUR, MINUTE, MS, NS, SECOND, TIME_MAX, US
 
 _UNITS = {"ns": NS, "us": US, "µs": US, "μs": US, "ms": MS, "s": SECOND, "min": MINUTE, "h": HOUR, "d": DAY}
 _MICROSECOND = timedelta(microseconds=1)
+_KNOWN: dict[str, int] = {}  # What texts say: a program gives the same few, over and over.
+_KNOWN_MAX = 1024
 _TEXT = re.compile(r"([0-9]+)(?:\.([0-9]+))?\s*([a-zµμ]+)", re.ASCII)
 
 
@@ -43,7 +45,8 @@ def parse_time(text: str, what: str = "a time") -> int:
 def as_time(value: TimeLike, what: str = "a time") -> int:
     """Take a time as nanoseconds, text or a timedelta; refuse floats, which can't say what they mean exactly."""
     if isinstance(value, str):
-        return parse_time(value, what)
+        known = _KNOWN.get(value)
+        return _learnt(value, what) if known is None else known
     time = value if type(value) is int else _as_int(value)
     if time is None and isinstance(value, timedelta):
         time = value // _MICROSECOND * US
@@ -51,6 +54,13 @@ def as_time(value: TimeLike, what: str = "a time") -> int:
         raise _refusal(value, f"{what} is a whole number of nanoseconds, text with a unit, or a timedelta", what)
     if not is_time(time):
         raise _refusal(value, f"{what} lies between 0 and {format_time(TIME_MAX)}", what)
+    return time
+
+
+def _learnt(text: str, what: str) -> int:
+    time = parse_time(text, what)
+    if len(_KNOWN) < _KNOWN_MAX:
+        _KNOWN[str.__str__(text)] = time
     return time
 
 

@@ -17,7 +17,8 @@ cpdef encode_events(list events, Py_ssize_t longest=*)
 cpdef bytes encode_answer(object answer, Py_ssize_t longest=*)
 cdef bint _is_heavy_publish(list events) except -1
 @cython.locals(messages=list)
-cpdef bint is_heavy(object answer) except -1
+cpdef bint is_heavy(object grant) except -1
+@cython.locals(messages=list, body=bytes)
 cpdef add_grant(bytearray out, object grant, Py_ssize_t longest=*)
 @cython.locals(start=Py_ssize_t, body=Py_ssize_t, length=Py_ssize_t)
 cdef _add(bytearray out, object said, Py_ssize_t longest)

@@ -138,17 +138,22 @@ def encode_answer(answer: Answer, longest: int = FRAME_MAX) -> bytes:
     return b"".join([*ahead, frames(_encode(replace(answer, messages=last)), longest)])
 
 
-def is_heavy(answer: Answer) -> bool:
-    """Whether an answer is better put right behind what is to be sent than encoded by itself."""
-    if answer.__class__ is not Grant:
-        return False
-    messages: list[Message] = answer.messages
+def is_heavy(grant: Grant) -> bool:
+    """Whether a grant brings a large payload, of which there should be as few copies as can be."""
+    messages: list[Message] = grant.messages
     return len(messages) > 0 and len(messages[0].payload) >= _HEAVY
 
 
 def add_grant(out: bytearray, grant: Grant, longest: int = FRAME_MAX) -> None:
     """Put a grant behind what is to be sent, after frames with those of its messages that don't fit into it."""
-    *first, last = _portions(grant.messages, longest)
+    messages: list[Message] = grant.messages
+    if len(messages) < _FEW and not is_heavy(grant):
+        body = _encode(grant)
+        if len(body) <= longest:
+            out += header(len(body))
+            out += body
+            return
+    *first, last = _portions(messages, longest)
     for portion in first:
         _add(out, Deliver(portion), longest)
     _add(out, replace(grant, messages=last) if first else grant, longest)

@@ -95,8 +95,7 @@ class Client(Participant):
     ) -> list[Message]:
         self._ledger.forget_mark()
         try:
-            messages = self._advance(to, by, clock)
-            return self._wait() if messages is None else messages
+            return self._advanced(to, by, clock)
         except BaseException:
             self._take_back()
             raise
@@ -111,8 +110,7 @@ class Client(Participant):
     ) -> list[Message]:
         self._ledger.forget_mark()
         try:
-            messages = self._next(self._deadline(until, within, clock), promise, clock)
-            return self._wait() if messages is None else messages
+            return self._come(until, within, promise, clock)
         except BaseException:
             self._take_back()
             raise

@@ -1,12 +1,13 @@
 cimport cython
 
+from worldline.federation.calls cimport SocketCalls, yield_processor
 from worldline.wire.codec cimport Frames, decode_answer, encode_events
+from worldline.wire.hot cimport ShortReader, read_grant
 
 cdef tuple _REQUESTS
-cdef bint _IS_COMPILED
 cdef int _AT_ONCE
 cdef Py_ssize_t _LEAST
-cdef object _clock
+cdef object _clock, Grant
 cdef list _NOTHING
 cdef double _ASKED_S, _BRISK_S, _LONG_S, _VERY_LONG_S, _PAUSES
 
@@ -16,6 +17,7 @@ cdef class Conversation:
     cdef public bint disowned
     cdef readonly Frames frames
     cdef str _name
+    cdef ShortReader _reader
     cdef list _bodies
     cdef list _parts
 
@@ -48,6 +50,7 @@ cdef class Eagerness:
 cdef class QueuedSocket:
     cdef readonly object socket
     cdef readonly object plain
+    cdef SocketCalls _calls
     cdef readonly object reading
     cdef readonly object writing
     cdef readonly list unsent
@@ -70,7 +73,7 @@ cdef class SocketConnection:
     cdef readonly QueuedSocket queued
     cdef readonly Conversation _conversation
     cdef Eagerness _eagerness
-    cdef object _comes
+    cdef bint _is_plain
     cdef double _looked
     cdef object _doubt
     cdef double _heard
@@ -87,7 +90,7 @@ cdef class SocketConnection:
     cpdef _write(self, object data)
     cdef _answer(self)
     cdef _send_all(self)
-    @cython.locals(written=double)
+    @cython.locals(written=double, queued=QueuedSocket, frames=Frames, came=bint)
     cdef _receive(self, int flags=*)
 
 
@@ -103,3 +106,10 @@ cdef class RedialingWire:
     cdef bint _is_closed
     cdef object _given_up
     cdef object _renewing
+
+    @cython.locals(answers="long long")
+    cpdef ask(self, list events)
+    @cython.locals(connection=SocketConnection)
+    cdef _answer(self)
+    @cython.locals(connection=SocketConnection)
+    cpdef bint is_due(self, bint urgent) except -1

@@ -3,8 +3,8 @@
 When to send what only tells, apart from a request:
 
 - a promise and a control operation at once: others may be waiting for them;
-- anything else with the next of these, or with the first operation half a millisecond after the last frame: one
-  system call for many steps that are served from what was granted ahead, and no long silence toward others.
+- anything else with the next of these, or with the first operation half a millisecond after the last frame, said or
+  heard: one system call for many steps that are served from what was granted ahead, and no long silence toward others.
 
 The program's thread and the pulse's use it side by side: each holds the lock for what it does, writing or reading.
 
@@ -12,7 +12,7 @@ A signal's handler may raise in the program's thread, which then goes on and wai
 put into a queue first, and the next to write, the pulse too, begins with the rest of it; what was read stays in a
 queue until it is understood. Handlers run after calls and in loops, not within one of C: hence `map`, which leaves
 nothing between what the system has done and the note of it, and statements without a call where two belong together.
-In the compiled build, all of this is C.
+In the compiled build, all of this is C, down to the system's calls (`calls.pyx`).
 
 Silence of the server is no loss: it may be busy, or stopped. If it dies, the system closes the connection; if its
 machine is gone, the system finds out, or this connection, which looks every second while it waits. Only a connection
@@ -22,18 +22,16 @@ that was given a limit gives up a server that says nothing for so long while it 
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from worldline.builds import reason as uncompiled_because
 from worldline.federation.participant.call import Greeting, refusal
 from worldline.federation.sockets import (
     CLOSED,
@@ -54,6 +52,18 @@ from worldline.model import LossError, Message, Stream, UsageError, WorldlineErr
 from worldline.model.errors import BrokenOff, shortened
 from worldline.wire.codec import HEARTBEAT, Frames, decode_answer, encode_events
 from worldline.wire.handshake import OVER, TAKEN, Answer, Deliver, Fail, Refused, Resume
+from worldline.wire.hot import ShortReader, read_grant
+
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:  # Otherwise `connection.pxd` imports the compiled ones.
+    from worldline.federation.sockets import SocketCalls, yield_processor
 
 # What a server says to its participant: bytes in, whole answers out. Shared by all clients, whatever they read with.
 #
@@ -87,6 +97,7 @@ class Conversation:
         self.disowned = False  # This process was forked from the one that the conversation belongs to.
         self.frames = Frames()
         self._name = name
+        self._reader = ShortReader()
         self._bodies: list[bytes] = []
         self._parts: list[
             StartRun | Grant | Deliver | Recalled
@@ -187,7 +198,9 @@ class Conversation:
         return self.lost(f"the server's machine hasn't answered for {seconds:.0f} seconds")
 
     def _understood(self, body: bytes) -> StartRun | Grant | Deliver | Recalled:
-        answer: Answer = decode_answer(body)
+        answer: Answer | None = read_grant(self._reader, body) if cython.compiled else None
+        if answer is None:
+            answer = decode_answer(body)
         if type(answer) is Grant:
             return answer
         if isinstance(answer, Abort):
@@ -239,7 +252,7 @@ class Eagerness:
         if self._lost_s:
             self._resumes = before + _PAUSES * self._lost_s
             return False
-        os.sched_yield()
+        yield_processor()
         now = self._clock()
         took = now - before
         if took > _VERY_LONG_S:
@@ -260,7 +273,6 @@ _LOOK_AFTER_S = 0.05
 _WAKE_S = 1.0
 _FAREWELL_S = 2.0
 _SHAKE_S_MAX = 0.002
-_IS_COMPILED = not uncompiled_because
 _AT_ONCE = int(socket.MSG_DONTWAIT)
 _LEAST = READ_LEAST
 _NOTHING: list[bytes] = []
@@ -277,6 +289,7 @@ class QueuedSocket:
     def __init__(self, connection: socket.socket | Encrypted, shake: Stream | None, patience_s: float) -> None:
         self.socket = connection
         self.plain = connection.plain if isinstance(connection, Encrypted) else connection
+        self._calls = SocketCalls(connection, connection is self.plain, True)
         self.reading = threading.Lock()
         self.writing = threading.Lock()
         self.unsent: list[bytes] = []
@@ -302,15 +315,9 @@ class QueuedSocket:
         data = self.unsent[0]
         done = sum(self._sent) if self._sent else 0
         if done < len(data):
-            try:
-                rest = memoryview(data)[done:] if done else data
-                if _IS_COMPILED:
-                    self._sent.append(self.socket.send(rest))
-                else:
-                    self._sent.extend(map(self.socket.send, (rest,)))
-            except BlockingIOError:
+            if not self._calls.send(data, done, self._sent):
                 return False
-            done = sum(self._sent)
+            done = self._sent[0] if len(self._sent) == 1 else sum(self._sent)
         if done == len(data):
             self._sent = []
             del self.unsent[0]
@@ -323,17 +330,15 @@ class QueuedSocket:
         """
         while not (self._unread or self._sizes):
             room = frames.room() if self.socket is self.plain else None
-            try:
-                if room is None:
-                    if _IS_COMPILED:
-                        self._unread.append(self.socket.recv(self._size, flags))
-                    else:
-                        self._unread.extend(map(self.socket.recv, (self._size,), (flags,)))
-                else:
+            if room is None:
+                if not self._calls.receive(self._size, flags, self._unread):
+                    return False
+            else:
+                try:
                     with room:  # The room can't grow as long as anything has a view of it, such as a traceback.
                         self._sizes.extend(map(self.plain.recv_into, (room,), (0,), (flags,)))
-            except BlockingIOError:
-                return False
+                except BlockingIOError:
+                    return False
         if not (self._sizes[0] if self._sizes else self._unread[0]):
             raise EOFError
         if self._sizes:
@@ -366,6 +371,10 @@ class QueuedSocket:
         """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
         self.reading, self.writing = threading.Lock(), threading.Lock()  # Their holders aren't in this process.
         self.forget()
+        self.close()
+
+    def close(self) -> None:
+        self._calls.close()
         self.socket.close()
 
 
@@ -389,7 +398,7 @@ class SocketConnection:
         self.queued = QueuedSocket(connection, shake, GREETING_S)
         self._conversation = Conversation(name)
         self._eagerness = Eagerness(_clock)
-        self._comes = None if isinstance(connection, Encrypted) else _asker(connection)
+        self._is_plain = not isinstance(connection, Encrypted)
         self._looked = 0.0
         self._doubt = doubt
         self._heard = time.monotonic()
@@ -436,14 +445,14 @@ class SocketConnection:
         if now - self._looked > _LOOK_AFTER_S:
             self._looked = now
             self.look()
-        return urgent or now - self.queued.written > TELL_AFTER_S
+        return urgent or now - max(self.queued.written, self._heard) > TELL_AFTER_S
 
     # --- For the pulse ---
 
     def beat(self) -> None:
         """Show that this end is alive, unless it has just said something, or will as soon as there is room for it."""
         is_quiet = time.monotonic() - self.queued.written > self.welcome.heartbeat / 1e9
-        if is_quiet and _asker(self.queued.socket, select.POLLOUT)(0):
+        if is_quiet and _has_room(self.queued.socket):
             self._write(HEARTBEAT)
 
     # --- Writing and reading ---
@@ -483,7 +492,7 @@ class SocketConnection:
         except (OSError, WorldlineError):  # The server has hung up, or doesn't: there is nothing left to be done.
             self._conversation.lost("the connection is closed")
         finally:
-            self.queued.socket.close()
+            self.queued.close()
 
     def give_up(self, problem: str) -> None:
         """Have the thread that waits for the server wait no more. From any thread."""
@@ -547,12 +556,13 @@ class SocketConnection:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
         if self._conversation.move(_NOTHING):
             return  # It was left over when the program was interrupted.
-        written = self.queued.written
-        if not flags and self._comes is not None and self._eagerness.asks(written):
-            while not self._comes(0) and self._eagerness.asks_again(written):
-                pass
+        written, queued, frames = self.queued.written, self.queued, self._conversation.frames
+        came = False
         try:
-            while not self.queued.receive(self._conversation.frames, flags):
+            if not flags and self._is_plain and self._eagerness.asks(written):
+                while not came and self._eagerness.asks_again(written):
+                    came = queued.receive(frames, _AT_ONCE)
+            while not (came or queued.receive(frames, flags)):
                 if flags:
                     return
                 self._check_patience()
@@ -580,11 +590,11 @@ class SocketConnection:
             raise self._conversation.silent(self._silence_s)
 
 
-def _asker(connection: socket.socket | Encrypted, event: int = select.POLLIN) -> Callable[[int], object]:
-    """Return what tells whether a socket is ready, within so many milliseconds."""
+def _has_room(connection: socket.socket | Encrypted) -> bool:
+    """Whether a socket takes what is written to it."""
     poll = select.poll()
-    poll.register(connection, event)
-    return poll.poll
+    poll.register(connection, select.POLLOUT)
+    return bool(poll.poll(0))
 
 
 # A participant's way to a server that may come back: if the connection is lost, it is made anew.
@@ -646,7 +656,11 @@ class RedialingWire:
             answer: Any = self._answer()
         finally:
             self._asks = False
-        answers = self._place().answers + (answer.__class__ is not Recalled)
+        answers = self._answers
+        if self._said and self._said[0].__class__ is Restore:
+            answers = self._place().answers
+        if answer.__class__ is not Recalled:
+            answers += 1
         self._said, self._unsaid, self._answers = [], [], answers
         return answer  # type: ignore[no-any-return] # it may be what was recalled
 

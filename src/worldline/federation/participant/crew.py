@@ -286,7 +286,7 @@ class WorkerTrunk:
             self.queued.socket.shutdown(socket.SHUT_WR)
         while self._over is None and not self.queued.is_late():
             self.listen()
-        self.queued.socket.close()
+        self.queued.close()
 
     def disown(self) -> None:
         """Let go of it in a forked process."""

@@ -52,4 +52,6 @@ cdef class Operations:
 
 
 cdef class Participant(Operations):
+    cpdef list _advanced(self, to, by, clock)
+    cpdef list _come(self, until, within, promise, clock)
     cpdef list _wait(self)

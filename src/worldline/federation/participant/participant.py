@@ -538,8 +538,7 @@ class Participant(Operations):
         self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"
     ) -> list[Message]:
         """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
-        messages = self._advance(to, by, clock)
-        return self._wait() if messages is None else messages
+        return self._advanced(to, by, clock)
 
     def next(
         self,
@@ -555,8 +554,7 @@ class Participant(Operations):
         as anything can arrive: an empty result then means that the run has ended for this participant. With a
         `promise`, first promise to send nothing before then: cheaper than to do so on its own.
         """
-        messages = self._next(self._deadline(until, within, clock), promise, clock)
-        return self._wait() if messages is None else messages
+        return self._come(until, within, promise, clock)
 
     def peek(self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true") -> int:
         """Return when the next message arrives, or a time before which none does, and stay where you are.
@@ -601,6 +599,16 @@ class Participant(Operations):
             self._ledger.note_idle_call()
         while self._ledger.may_give(limit) and (batch := self.next(end)):
             yield from batch
+
+    def _advanced(self, to: TimeLike | None, by: TimeLike | None, clock: str) -> list[Message]:
+        messages = self._advance(to, by, clock)
+        return self._wait() if messages is None else messages
+
+    def _come(
+        self, until: TimeLike | None, within: TimeLike | None, promise: TimeLike | None, clock: str
+    ) -> list[Message]:
+        messages = self._next(self._deadline(until, within, clock), promise, clock)
+        return self._wait() if messages is None else messages
 
     def _wait(self) -> list[Message]:
         if self._waits:

@@ -1,5 +1,7 @@
 cimport cython
 
+from worldline.federation.calls cimport EpollWatch, SocketCalls
+from worldline.federation.participant.connection cimport Eagerness
 from worldline.federation.server.host cimport Host
 from worldline.federation.server.session cimport Session
 from worldline.wire.codec cimport Frames
@@ -18,6 +20,7 @@ cdef class SocketWatch:
 cdef class ServerConnection:
     cdef public Session session
     cdef readonly object _socket
+    cdef SocketCalls _calls
     cdef Host _host
     cdef object _sockets
     cdef object _gone
@@ -34,8 +37,22 @@ cdef class ServerConnection:
 
     @cython.locals(session=Session)
     cpdef act(self)
-    @cython.locals(frames=Frames, data=bytes, size=Py_ssize_t)
+    @cython.locals(frames=Frames, data=bytes, came=bytes, size=Py_ssize_t)
     cdef _read(self, Session session)
     @cython.locals(session=Session, out=bytearray, sent=Py_ssize_t)
     cpdef write(self)
     cdef _watch(self, int events)
+
+
+cdef class ServerTurns:
+    cdef Host _host
+    cdef object _sockets
+    cdef object _clock
+    cdef Eagerness _eagerness
+    cdef public double now
+    cdef public double timer
+
+    @cython.locals(host=Host, eagerness=Eagerness, before=double, sleeps_s=double, asks=bint, ready=list)
+    cpdef take(self, bint patient)
+    @cython.locals(host=Host, dirty=list, session=Session)
+    cpdef send_all(self)

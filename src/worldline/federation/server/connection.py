@@ -13,14 +13,26 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from worldline.federation.participant.connection import Eagerness
 from worldline.federation.peer_process import is_another_users, is_stopped, process_of
 from worldline.federation.server.host import Host
 from worldline.federation.server.limits import files_left, no_file_left
 from worldline.federation.server.session import OtherEnd, Session
 from worldline.federation.server.trunk import Trunk
 from worldline.federation.sockets import READ_LEAST, breakage, configure, is_unreachable, next_read
+
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:  # Otherwise `connection.pxd` imports the compiled ones.
+    from worldline.federation.sockets import SocketCalls
 
 # Which sockets are ready. `selectors` would make an object in Python for each; a server asks a hundred thousand times a
 # second.
@@ -31,7 +43,7 @@ _UNIT = 1 if _HAS_EPOLL else 1000  # What is waited for is given in seconds, or 
 
 
 class SocketWatch:
-    """Sockets, each with what is to be done when it is ready."""
+    """Sockets, each with what is to be done when it is ready. The compiled build's is in `calls.pyx`, on Linux."""
 
     def __init__(self) -> None:
         self._poll: Any = select.epoll() if _HAS_EPOLL else select.poll()
@@ -60,6 +72,15 @@ class SocketWatch:
             self._poll.close()
 
 
+if not cython.compiled:
+    EpollWatch = SocketWatch
+
+
+def socket_watch() -> SocketWatch:
+    """Return the fastest that there is here."""
+    return EpollWatch() if _HAS_EPOLL else SocketWatch()
+
+
 _LEAST = READ_LEAST
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -81,6 +102,7 @@ class ServerConnection:
         if tls is not None:
             connection = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         self._socket = connection
+        self._calls = SocketCalls(connection, tls is None, False)
         self._host = host
         self._sockets = sockets
         self._size = READ_LEAST  # How much it reads at a time.
@@ -120,8 +142,10 @@ class ServerConnection:
             if room is not None:
                 size = self._socket.recv_into(room)
             else:
-                data = self._socket.recv(self._size)
-                size = len(data)
+                came = self._calls.received(self._size, 0)
+                if came is None:
+                    return
+                data, size = came, len(came)
                 while self._tls and self._socket.pending():  # type: ignore[attr-defined]
                     data += self._socket.recv(self._size)
         except _LATER:
@@ -150,7 +174,7 @@ class ServerConnection:
             trunk.fill()
         if out and not self._last_sent:
             try:
-                sent = self._socket.send(out)
+                sent = self._calls.send_some(out, 0)
             except _LATER:
                 sent = 0
             except OSError as error:
@@ -211,6 +235,7 @@ class ServerConnection:
             return
         self._closed = True
         self._watch(0)
+        self._calls.close()
         self._socket.close()
         self._gone(self)
         self._host.closed(self.session, cause)
@@ -218,6 +243,7 @@ class ServerConnection:
     def disown(self) -> None:
         """Let go of it in a forked process: the other end hears nothing of that."""
         self._closed = True
+        self._calls.close()
         self._socket.close()
 
     def _say_last(self) -> None:
@@ -254,6 +280,46 @@ class ServerConnection:
         else:
             self._sockets.modify(self._socket, events)
         self._events = events
+
+
+class ServerTurns:
+    """What a server does over and over: listens to its sockets, does what is ready, and sends what follows."""
+
+    def __init__(self, host: Host, sockets: SocketWatch, clock: Callable[[], float]) -> None:
+        self._host = host
+        self._sockets = sockets
+        self._clock = clock
+        self._eagerness = Eagerness(clock)
+        self.now = 0.0  # When it last looked at its clock.
+        self.timer = 0.0  # When there is something to do but to listen.
+
+    def take(self, patient: bool) -> None:
+        """Serve all connections once; if `patient`, sleep until there is something to do."""
+        host, sockets, eagerness = self._host, self._sockets, self._eagerness
+        before = self.now
+        sleeps_s = max(0.0, self.timer - before) if patient and not host.busy else 0.0
+        asks = sleeps_s > 0 and eagerness.asks(before)
+        ready = sockets.ready(0.0 if asks else sleeps_s)
+        if asks and not ready:
+            while not ready and eagerness.asks_again(before):
+                ready = sockets.ready(0.0)
+            ready = ready or sockets.ready(sleeps_s)
+        if host.busy:  # Before others are read, who may have more to say than one turn is enough for.
+            host.work()
+        for act in ready:
+            act()
+        if host.dirty:
+            self.send_all()
+        host.arbiter.tell_if_due()  # While those who were answered compute.
+        self.now = self._clock()
+        eagerness.came(before, self.now)
+
+    def send_all(self) -> None:
+        host = self._host
+        while host.dirty:
+            dirty, host.dirty = host.dirty, []
+            for session in dirty:
+                session.owner.write()
 
 
 _FILES_KEPT = 4  # For what the server itself opens now and then.

@@ -4,11 +4,15 @@ from worldline.federation.server.session cimport Session
 from worldline.lock.arbiter cimport Arbiter
 from worldline.lock.member cimport Member
 from worldline.wire.codec cimport (
-    Frames, add_grant, count_events, decode_event, decode_events, encode_answer, is_heavy, split_events
+    Frames, add_grant, count_events, decode_event, decode_events, encode_answer, split_events
 )
 
 
-cdef object _OVER
+from worldline.wire.hot cimport Said
+
+cdef object _OVER, Grant, Over
+cdef int NOTHING, NEXT, ADVANCE
+cdef bint _IS_COMPILED
 
 
 cdef class Host
@@ -46,6 +50,7 @@ cdef class Host:
     cdef object _admission
     cdef dict _awaited
     cdef readonly double _ticked
+    cdef Said _said
 
     cpdef receive(self, Session session, object data, double now)
     cpdef work(self)
@@ -56,6 +61,10 @@ cdef class Host:
     @cython.locals(heard=list, events=list)
     cdef Py_ssize_t _hear_on(self, Session session) except -1
     cpdef take(self, Session session, list events)
+    @cython.locals(arbiter=Arbiter, said=Said, member=Member, place=Py_ssize_t, actions=list)
+    cpdef take_said(self, Session session)
+    @cython.locals(member=Member)
+    cdef _weigh(self, Session session)
     @cython.locals(session=Session)
     cpdef _carry_out(self, object actions)
     cpdef put(self, Session session, object data)

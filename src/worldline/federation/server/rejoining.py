@@ -162,7 +162,7 @@ class Rejoining:
         self.absent: dict[str, tuple[str, float]] = {}
         self._deaths: dict[str, Mark] = {}  # Where each participant was lost last.
         self._speaker = ""  # The participant that the arbiter hears just now,
-        self._unwritten: list[Told] | None = None  # what it says, until that is written,
+        self._unwritten: list[Told] | bytes | None = None  # what it says, until that is written,
         self._enrolls = False  # whether it takes a vacancy with that,
         self._heard = 0  # and how many events were heard before.
         try:
@@ -209,6 +209,15 @@ class Rejoining:
             self._unwritten = None
         if events[-1].__class__ is Leave and self.returns_s:
             host.put(session, self._farewell(name))
+
+    def hear_said(self, session: Session, body: bytes) -> None:
+        """Do as `hear`, with a frame that the host has read without making events of it."""
+        self._speaker, self._unwritten, self._heard = session.name, body, self._host.arbiter.events
+        try:
+            self._host.take_said(session)
+            self._write()
+        finally:
+            self._unwritten = None
 
     def _take_in_parts(self, session: Session, events: list[Told]) -> None:
         """Take what is for the arbiter, and what is for this journal alone, in order (B7)."""
@@ -267,6 +276,9 @@ class Rejoining:
         if self._unwritten is None or self._host.arbiter.events == self._heard:
             return
         name, events, self._unwritten = self._speaker, self._unwritten, None
+        if isinstance(events, bytes):
+            self.journal.heard(name, events)  # As it came: it has no other form.
+            return
         if self._enrolls:
             self.journal.enrolled(name, _encode(events[0]))
         body = _encode(events)

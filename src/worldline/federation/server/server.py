@@ -21,10 +21,9 @@ from typing import Self, TypedDict, TypeVar, Unpack
 
 from worldline.federation.address import Address, parse_address
 from worldline.federation.outcome import FederationOutcome, outcome_of
-from worldline.federation.participant.connection import Eagerness
 from worldline.federation.participant.declaration import Declaration, Declared, Plain, as_agreement
 from worldline.federation.registry import enter
-from worldline.federation.server.connection import READ, ServerConnections, SocketWatch
+from worldline.federation.server.connection import READ, ServerConnections, ServerTurns, SocketWatch, socket_watch
 from worldline.federation.server.host import Host
 from worldline.federation.server.limits import Limits, LossPolicy, check_policy
 from worldline.federation.server.operating import OPERATORS_MAX, Milestones, OperatorDesk
@@ -239,17 +238,15 @@ class Server:
             self.host.rejoining = Rejoining(self.host, journal, rejoins=rejoins)
         self.host.owner.desk = self._open_desk
         self._clock = clock = options.get("clock", time.monotonic)
-        self._sockets = SocketWatch()
+        self._sockets = socket_watch()
         self._connections = ServerConnections(self.host, self._sockets, clock, tls, asks_for_user=_is_open(token))
         self._hold = TimeHold(self.host, pace)
         self._orders = ServerOrders()
         self._thread: threading.Thread | None = None
         # What is told the status, and how often.
         self._watching: tuple[Watch | None, float] = None, options.get("tell_every_s", 0.5)
-        self._eagerness = Eagerness(clock)
-        self._now = 0.0  # When it last looked at its clock.
-        self._ticks = self._watches = 0.0  # When each of these is due,
-        self._timer = 0.0  # and the first of them: only then is there anything to do but to listen.
+        self._turns = ServerTurns(self.host, self._sockets, clock)
+        self._ticks = self._watches = 0.0  # When each of these is due.
         self._absent_s = 0.0  # For how long its resident has computed, and it hasn't listened, since the last tick.
         self._resident: str | None = None
         self._closed = False
@@ -363,7 +360,7 @@ class Server:
 
     def _set_pace(self, pace: float | None) -> None:
         self._hold.set_pace(pace)
-        self._timer = 0.0
+        self._turns.timer = 0.0
 
     def pair(self) -> socket.socket:
         """Return a connection for a participant in this process."""
@@ -421,37 +418,21 @@ class Server:
         self._orders.served_by = threading.get_ident()
         self._watching = watch, watch_every_s
         self._orders.obey()
-        self._send_all()
+        self._turns.send_all()
         if self._hold.pace is not None and self.host.arbiter.phase is Phase.RUNNING:  # Another server had begun.
             self._set_pace(self._hold.pace)
-        self._now = self._timer = now = self._clock()
+        self._turns.now = self._turns.timer = now = self._clock()
         self._ticks, self._watches = now + self._tick_s(), now + watch_every_s
         return now
 
     def turn(self, *, patient: bool = True) -> None:
         """Serve all connections once; if `patient`, sleep until there is something to do."""
-        host, sockets = self.host, self._sockets
-        before = self._now
-        ready = sockets.ready(0)
-        if patient and not ready and not host.busy:
-            eagerness = self._eagerness
-            if eagerness.asks(before):
-                while not ready and eagerness.asks_again(before):
-                    ready = sockets.ready(0)
-            ready = ready or sockets.ready(max(0.0, self._timer - before))
-        if host.busy:  # Before others are read, who may have more to say than one turn is enough for.
-            host.work()
-        for act in ready:
-            act()
-        if host.dirty:
-            self._send_all()
-        host.arbiter.tell_if_due()  # While those who were answered compute.
-        self._now = now = self._clock()
-        self._eagerness.came(before, now)
+        turns = self._turns
+        turns.take(patient)
         if self._hold.resting:
             self._hold.wake_resting()
-        if now >= self._timer:
-            self._keep_time(now)
+        if turns.now >= turns.timer:
+            self._keep_time(turns.now)
 
     # --- For an operator's desk ---
 
@@ -491,28 +472,28 @@ class Server:
 
     def wake_within(self, seconds: float) -> None:
         """Have the next turn end by then, if only to do nothing."""
-        self._timer = min(self._timer, self._now + seconds)
+        self._turns.timer = min(self._turns.timer, self._turns.now + seconds)
 
     def come_back(self) -> None:
         """Note that none was served since the last turn: its resident has computed. That isn't silence (H7)."""
         now = self._clock()
-        self._absent_s += now - self._now
-        self._now = now
+        self._absent_s += now - self._turns.now
+        self._turns.now = now
 
     def hear(self, session: Session, data: bytes) -> None:
         """Take what a participant says that lives in this thread, and send what follows from it."""
-        self.host.receive(session, data, self._now)
-        self._send_all()
+        self.host.receive(session, data, self._turns.now)
+        self._turns.send_all()
 
     def serve_on(self, resident: str, within_s: float) -> None:
         """Serve the others when the resident has left, until the run is over; raise why it hasn't ended well."""
         host = self.host
         self.come_back()
-        deadline = self._now + within_s
+        deadline = self._turns.now + within_s
         while not host.over:
-            self.wake_within(deadline - self._now)
+            self.wake_within(deadline - self._turns.now)
             self.turn()
-            if self._now > deadline:
+            if self._turns.now > deadline:
                 states = host.arbiter.participants()
                 there = [name for name, (state, _) in states.items() if state is not State.LEFT]
                 host.end(
@@ -529,7 +510,7 @@ class Server:
         self.host.end(_as_ours(error))
         with contextlib.suppress(WorldlineError):  # The observer may be what has failed.
             self.host.arbiter.tell_passed()
-        self._send_all()
+        self._turns.send_all()
 
     def finish(self) -> None:
         """Serve no longer, and close."""
@@ -561,9 +542,9 @@ class Server:
 
     def _linger(self) -> None:
         """Tell those who come back after the end of the run that it is over: its journal has told that already."""
-        deadline = self._now + _LINGER_S
-        while self._now < deadline:
-            self.wake_within(deadline - self._now)
+        deadline = self._turns.now + _LINGER_S
+        while self._turns.now < deadline:
+            self.wake_within(deadline - self._turns.now)
             self.turn()
 
     def _check_unserved(self) -> None:
@@ -590,8 +571,8 @@ class Server:
             if watch is not None:
                 watch(self.host.status())
             self._watches = self._clock() + watch_every_s
-        self._timer = min(self._ticks, self._watches, hold.due if hold.pace is not None else self._ticks)
-        self._send_all()
+        self._turns.timer = min(self._ticks, self._watches, hold.due if hold.pace is not None else self._ticks)
+        self._turns.send_all()
 
     def _tick_s(self) -> float:
         return min(_TICK_S, self.host.limits.heartbeat_s / 2)
@@ -606,13 +587,6 @@ class Server:
     def _serve_apart(self) -> None:
         with contextlib.suppress(Exception):  # `wait` raises it.
             self._serve(*self._watching)
-
-    def _send_all(self) -> None:
-        host = self.host
-        while host.dirty:
-            dirty, host.dirty = host.dirty, []
-            for session in dirty:
-                session.owner.write()
 
     def disown(self) -> None:
         """Let go of all sockets in a forked process: not a word, and nothing that keeps them open."""
@@ -630,7 +604,7 @@ class Server:
             Path(self.address.place).unlink(missing_ok=True)
         self._leave_registry()  # After its socket has, which may be in the same folder.
         deadline = self._clock() + _LINGER_S
-        self._send_all()
+        self._turns.send_all()
         self._connections.finish()
         while self._connections.opened and self._clock() < deadline:
             for act in self._sockets.ready(_TICK_S / 10):

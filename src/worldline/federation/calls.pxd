@@ -1,0 +1,24 @@
+# The C types of `calls.pyx`, for the compiled ends of connections.
+
+
+cdef class SocketCalls:
+    cdef object _connection
+    cdef int _number
+    cdef bint _waits
+
+    cpdef bint send(self, data, Py_ssize_t start, list sent) except -1
+    cpdef bint receive(self, Py_ssize_t size, int flags, list unread) except -1
+    cpdef Py_ssize_t send_some(self, data, Py_ssize_t start) except -1
+    cdef Py_ssize_t _send(self, const char* data, Py_ssize_t size) except -1
+    cpdef bytes received(self, Py_ssize_t size, int flags)
+    cpdef close(self)
+
+
+cdef class EpollWatch:
+    cdef int _number
+    cdef dict _actions
+
+    cpdef list ready(self, double seconds)
+
+
+cpdef yield_processor()

@@ -1,0 +1,229 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, binding=False
+"""System calls of connections, made from C: what Python's own do besides costs as much as the calls.
+
+Only the compiled build has them; the other one, and TLS, use Python's. None of them lets other threads run while it
+can't wait. Signals are as in Python: where a call waits, their handlers run before it and when it is interrupted.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.math cimport ceil
+
+cdef extern from *:
+    """
+    #include <sched.h>
+    #include <sys/socket.h>
+    #include <unistd.h>
+    #ifdef __linux__
+    #include <sys/epoll.h>
+    #define HAS_EPOLL 1
+    #else
+    #define HAS_EPOLL 0
+    #define EPOLL_CLOEXEC 0
+    #define EPOLL_CTL_ADD 0
+    #define EPOLL_CTL_DEL 0
+    #define EPOLL_CTL_MOD 0
+    typedef union epoll_data { int fd; } epoll_data_t;
+    struct epoll_event { unsigned int events; epoll_data_t data; };
+    static int epoll_create1(int flags) { return -1; }
+    static int epoll_ctl(int watch, int change, int which, struct epoll_event *event) { return -1; }
+    static int epoll_wait(int watch, struct epoll_event *events, int count, int milliseconds) { return -1; }
+    #endif
+    """
+    const bint HAS_EPOLL
+    const int EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, MSG_DONTWAIT
+
+    ctypedef union epoll_data_t:
+        int fd
+
+    struct epoll_event:
+        unsigned int events
+        epoll_data_t data
+
+    int epoll_create1(int flags) nogil
+    int epoll_ctl(int watch, int change, int which, epoll_event* event) nogil
+    int epoll_wait(int watch, epoll_event* events, int count, int milliseconds) nogil
+    Py_ssize_t recv(int which, void* room, size_t size, int flags) nogil
+    Py_ssize_t send(int which, const void* data, size_t size, int flags) nogil
+    int sched_yield() nogil
+    int close_file "close"(int which) nogil
+
+cdef extern from "Python.h":
+    ctypedef struct PyObject
+    PyObject* new_bytes "PyBytes_FromStringAndSize"(const char* data, Py_ssize_t size) except NULL
+    char* bytes_of "PyBytes_AS_STRING"(PyObject* data)
+    int resize "_PyBytes_Resize"(PyObject** data, Py_ssize_t size) except -1
+    void let_go "Py_XDECREF"(PyObject* data)
+
+cdef enum:
+    SHORT = 4096  # So much is read here first, and copied.
+    READY_MAX = 64  # So many sockets are told of at once; the others come next.
+
+has_epoll = bool(HAS_EPOLL)
+
+
+cdef class SocketCalls:
+    """The calls of one socket. It `waits` if it is a blocking one; if it isn't `plain`, Python's are used.
+
+    What they have done is noted in the caller's list, so that a caller that is interrupted finds it there.
+    """
+
+    def __init__(self, connection, bint plain, bint waits):
+        self._connection = connection
+        self._number = connection.fileno() if plain else -1
+        self._waits = waits
+
+    cpdef bint send(self, data, Py_ssize_t start, list sent) except -1:
+        """Write what fits of this from there on; False: nothing did."""
+        cdef Py_ssize_t done = self.send_some(data, start)
+        if not done:
+            return False
+        sent.append(done)
+        return True
+
+    cpdef bint receive(self, Py_ssize_t size, int flags, list unread) except -1:
+        """Read so much at the most; False: nothing has come. What came is empty if nothing more will."""
+        cdef bytes data = self.received(size, flags)
+        if data is None:
+            return False
+        unread.append(data)
+        return True
+
+    cpdef Py_ssize_t send_some(self, data, Py_ssize_t start) except -1:
+        """Write what fits of this from there on; return how much that was."""
+        cdef Py_buffer view
+        if self._number < 0:
+            try:
+                return self._connection.send(memoryview(data)[start:] if start else data)
+            except BlockingIOError:
+                return 0
+        if type(data) is bytes:
+            return self._send(PyBytes_AS_STRING(data) + start, PyBytes_GET_SIZE(data) - start)
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            return self._send(<char*>view.buf + start, view.len - start)
+        finally:
+            PyBuffer_Release(&view)
+
+    cdef Py_ssize_t _send(self, const char* data, Py_ssize_t size) except -1:
+        cdef Py_ssize_t done = send(self._number, data, size, MSG_DONTWAIT)
+        while done < 0:
+            if errno != EINTR and errno != EAGAIN:
+                PyErr_SetFromErrno(OSError)
+            if not self._waits:
+                return 0
+            PyErr_CheckSignals()
+            with nogil:
+                done = send(self._number, data, size, 0)
+            if done < 0 and errno == EAGAIN:
+                return 0  # There is a limit to how long it waits.
+        return done
+
+    cpdef bytes received(self, Py_ssize_t size, int flags):
+        """Return what has come, so much at the most; None: nothing has."""
+        cdef char short[SHORT]
+        cdef char* room = short
+        cdef PyObject* long = NULL
+        cdef Py_ssize_t came
+        cdef bint waits = self._waits and not flags & MSG_DONTWAIT
+        if self._number < 0:
+            try:
+                return self._connection.recv(size, flags)
+            except BlockingIOError:
+                return None
+        if size > SHORT:
+            long = new_bytes(NULL, size)
+            room = bytes_of(long)
+        try:
+            while True:
+                if waits:
+                    PyErr_CheckSignals()
+                    with nogil:
+                        came = recv(self._number, room, size, flags)
+                else:
+                    came = recv(self._number, room, size, flags)
+                if came >= 0:
+                    break
+                if errno == EAGAIN:
+                    return None
+                if errno != EINTR:
+                    PyErr_SetFromErrno(OSError)
+            if long is NULL:
+                return PyBytes_FromStringAndSize(short, came)
+            resize(&long, came)
+            return <bytes><object>long
+        finally:
+            let_go(long)
+
+    cpdef close(self):
+        """Make no more calls: the number may soon be another file's."""
+        self._number = -1
+
+
+cdef class EpollWatch:
+    """Sockets, each with what is to be done when it is ready."""
+
+    def __init__(self):
+        self._actions = {}
+        self._number = epoll_create1(EPOLL_CLOEXEC)
+        if self._number < 0:
+            PyErr_SetFromErrno(OSError)
+
+    def register(self, which, unsigned int events, action):
+        number = which.fileno()
+        self._change(EPOLL_CTL_ADD, number, events)
+        self._actions[number] = action
+
+    def modify(self, which, unsigned int events):
+        self._change(EPOLL_CTL_MOD, which.fileno(), events)
+
+    def unregister(self, which):
+        number = which.fileno()
+        del self._actions[number]
+        self._change(EPOLL_CTL_DEL, number, 0)
+
+    def _change(self, int change, int number, unsigned int events):
+        cdef epoll_event event
+        event.events = events
+        event.data.fd = number
+        if epoll_ctl(self._number, change, number, &event) < 0:
+            PyErr_SetFromErrno(OSError)
+
+    cpdef list ready(self, double seconds):
+        """Return what is to be done now; wait for something, for so long at the most."""
+        cdef epoll_event events[READY_MAX]
+        cdef int count, place
+        cdef int milliseconds = <int>ceil(min(seconds, 1e6) * 1000)
+        cdef list actions
+        if milliseconds > 0:
+            PyErr_CheckSignals()
+            with nogil:
+                count = epoll_wait(self._number, events, READY_MAX, milliseconds)
+        else:
+            count = epoll_wait(self._number, events, READY_MAX, 0)
+        if count < 0:
+            if errno != EINTR:
+                PyErr_SetFromErrno(OSError)
+            PyErr_CheckSignals()
+            count = 0  # Its owner asks again.
+        actions = []
+        for place in range(count):
+            actions.append(self._actions[events[place].data.fd])
+        return actions
+
+    def close(self):
+        if self._number >= 0:
+            close_file(self._number)
+            self._number = -1
+
+    def __dealloc__(self):
+        if self._number >= 0:
+            close_file(self._number)
+
+
+cpdef yield_processor():
+    """Let another process have the processor, if one wants it."""
+    with nogil:
+        sched_yield()
