@@ -200,7 +200,7 @@ def test_nothing_goes_on(worldline: Command, command: str) -> None:
     code, _, errors = worldline(command)
     assert (code, errors) == (
         2,
-        "worldline: none of your runs is going on on this machine (name another by its address)\n",
+        "worldline: none of your runs is going on here (name another by its address)\n",
     )
 
 

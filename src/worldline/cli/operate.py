@@ -75,7 +75,7 @@ def found(run: str | None) -> RunEntry:
         which = "several runs are going on" if run is None else f"several runs are called {shown(run)}"
         raise UsageError(f"{which}: {listed}", advice="name one, by the number of its process if need be")
     if run is None:
-        raise UsageError("none of your runs is going on on this machine", advice="name another by its address")
+        raise UsageError("none of your runs is going on here", advice="name another by its address")
     advice = nearest(run, [each.name for each in entries]) or (f"going on: {listed}" if listed else "none is going on")
     raise UsageError(f"no run is called {shown(run)}", advice=advice)
 
