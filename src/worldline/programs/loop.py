@@ -1,7 +1,8 @@
 """asyncio's own event loop on a computer: everything in it is stock but what depends on addresses in memory.
 
 Sets of tasks and futures are iterated in the order of hashes, which by default come from where an object lies in
-memory. Here they are numbers, in the order of creation. Tasks are named by the computer's count, not the process's.
+memory. Here they are numbers, in the order in which they are first needed. Tasks are named by the computer's count, not
+the process's.
 
 A computer's `choose_next` is the place for other orders: it is given the steps of tasks that are ready, in asyncio's
 own order, and returns which one runs.
@@ -23,30 +24,23 @@ from worldline.programs.sockets import getaddrinfo
 _Stock: Any = asyncio.SelectorEventLoop
 
 
+def _number(self: Any) -> int:
+    """Return the hash of a task or future: a number that it gets when it is first asked for."""
+    try:
+        found: int = self._number
+    except AttributeError:
+        found = self._number = object.__hash__(self) if here.computer is None else here.computer.draws.count()
+    return found
+
+
 class _NumberedTask(asyncio.Task):  # type: ignore[type-arg]
     __slots__ = ("_number",)
-    _number: int
-
-    def __new__(cls, *_: Any, **__: Any) -> Any:
-        made = super().__new__(cls)
-        made._number = here.computer.draws.count()
-        return made
-
-    def __hash__(self) -> int:
-        return self._number
+    __hash__ = _number
 
 
 class _NumberedFuture(asyncio.Future):  # type: ignore[type-arg]
     __slots__ = ("_number",)
-    _number: int
-
-    def __new__(cls, *_: Any, **__: Any) -> Any:
-        made = super().__new__(cls)
-        made._number = here.computer.draws.count()
-        return made
-
-    def __hash__(self) -> int:
-        return self._number
+    __hash__ = _number
 
 
 class ChosenOrder(deque):  # type: ignore[type-arg]
@@ -98,6 +92,9 @@ class Loop(_Stock):  # type: ignore[misc]
         if self._computer.choose_next is not None:
             self._ready = ChosenOrder(self._computer.choose_next)
 
+    def time(self) -> float:
+        return self._computer.monotonic_ns() / 1e9
+
     def create_future(self) -> Any:
         return _NumberedFuture(loop=self)
 
@@ -106,7 +103,7 @@ class Loop(_Stock):  # type: ignore[misc]
             return super().create_task(coro, name=name, context=context, **named)
         self._check_closed()
         name = f"Task-{self._computer.draws.count_task()}" if name is None else name
-        task = _NumberedTask(coro, loop=self, name=name, context=context)
+        task: Any = _NumberedTask(coro, loop=self, name=name, context=context)
         if task._source_traceback:
             del task._source_traceback[-1]
         return task
