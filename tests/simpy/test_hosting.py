@@ -126,7 +126,7 @@ def test_a_script_without_an_environment_is_refused(write: Write) -> None:
 
 
 def test_the_command_passes_on_what_stands_after_two_dashes(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match="^0$"):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match=r"^0$"):
         patch.setattr("sys.argv", ["worldline", "simpy", write(SCRIPT), "--until", "3", "--", "a b", "--flag"])
         main()
     assert capsys.readouterr().out.splitlines()[0] == "3.000 a b --flag"
