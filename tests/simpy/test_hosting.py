@@ -126,9 +126,11 @@ def test_a_script_without_an_environment_is_refused(write: Write) -> None:
         outcome_of(write("import simpy\n"))
 
 
-def test_the_command_passes_on_what_stands_after_two_dashes(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match="^0$"):
-        patch.setattr("sys.argv", ["worldline", "simpy", write(SCRIPT), "--until", "3", "--", "a b", "--flag"])
+def test_the_command_passes_on_what_stands_after_two_dashes(
+    write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["worldline", "simpy", write(SCRIPT), "--until", "3", "--", "a b", "--flag"])
+    with pytest.raises(SystemExit, match=r"^0$"):
         main()
     assert capsys.readouterr().out.splitlines()[0] == "3.000 a b --flag"
 
