@@ -233,9 +233,7 @@ def test_the_command_on_two_workers_under_another_hash_seed_tells_the_story_of_t
 
 
 def test_a_script_takes_executor_and_seed_itself() -> None:
-    inline, spread, other = (
-        script("phold", *more) for more in ((), ("--executor", "processes(2)"), ("--seed", "1"))
-    )
+    inline, spread, other = (script("phold", *more) for more in ((), ("--executor", "processes(2)"), ("--seed", "1")))
     assert spread.stdout == inline.stdout
     assert "Exception" not in spread.stderr
     assert other.returncode == 0, other.stderr

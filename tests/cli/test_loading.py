@@ -20,7 +20,13 @@ finally:
     print(*sys.modules, file=sys.stderr)
 """
 
-KERNEL = "from worldline.kernel import Simulation\ndef model(*, seed=0): return Simulation(seed=seed)\n"
+# What is loaded before the model is nothing that the garbage collector looks through.
+KERNEL = """
+import gc
+assert gc.isenabled() and gc.get_freeze_count() > 5_000
+from worldline.kernel import Simulation
+def model(*, seed=0): return Simulation(seed=seed)
+"""
 
 
 def loaded_by(folder: Path, *arguments: str) -> set[str]:

@@ -639,7 +639,7 @@ class AnyTrunk(RuleBasedStateMachine):
 
 
 TestAnyTrunk = AnyTrunk.TestCase
-TestAnyTrunk.settings = settings(max_examples=30, stateful_step_count=25)
+TestAnyTrunk.settings = settings(max_examples=15, stateful_step_count=25)
 
 
 @pytest.mark.soak

@@ -52,13 +52,13 @@ COLUMNS: dict[str, Callable[[str], Executor]] = {
 @pytest.mark.parametrize(
     ("name", "column"),
     [
-        pytest.param(name, column, marks=() if (place + each) % 3 == 0 else pytest.mark.long)
+        pytest.param(name, column, marks=((), pytest.mark.long, pytest.mark.soak)[(place + each) % 3])
         for place, name in enumerate(MODELS)
         for each, column in enumerate(COLUMNS)
     ],
 )
 def test_a_model_is_the_same_on_every_executor(name: str, column: str) -> None:
-    """By default, every model is run in two ways, and every way runs a third of the models."""
+    """`make test`, `make test-long` and `make soak` run every model in two ways each."""
     check(name, COLUMNS[column](name))
 
 

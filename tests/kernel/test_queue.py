@@ -77,7 +77,7 @@ class Twins(RuleBasedStateMachine):
 
 
 TestTwins = Twins.TestCase
-TestTwins.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
+TestTwins.settings = settings(max_examples=20, stateful_step_count=15, deadline=None)
 
 
 class Watched(BucketQueue):

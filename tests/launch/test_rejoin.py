@@ -189,10 +189,9 @@ def test_those_who_share_a_process_come_back_together(stage: Stage) -> None:
     assert stage.launch("mortal", "mortal", workers=1).digest == stage.undisturbed().digest
 
 
-@pytest.mark.parametrize("with_journal", [False, True])
-def test_a_twin_goes_on_when_its_first_copy_has_come_back(stage: Stage, tmp_path: Path, with_journal: bool) -> None:
-    options = {"journal": tmp_path / "run.journal"} if with_journal else {}
-    twinned = stage.launch("mortal_but_its_twin", roles=SpecialRoles(twinned=("ann",)), **options)
+def test_a_twin_goes_on_when_its_first_copy_has_come_back(stage: Stage, tmp_path: Path) -> None:
+    roles = SpecialRoles(twinned=("ann",))
+    twinned = stage.launch("mortal_but_its_twin", roles=roles, journal=tmp_path / "run.journal")
     assert twinned.digest == stage.undisturbed().digest
     assert not (tmp_path / "run.journal").exists()
 
@@ -236,7 +235,7 @@ def test_a_run_that_was_killed_is_taken_up_from_its_journal(stage: Stage, tmp_pa
     assert not journal.exists()
 
 
-@pytest.mark.parametrize("options", [{}, {"workers": 1}, {"roles": SpecialRoles(twinned=("ann", "bob"))}], ids=str)
+@pytest.mark.parametrize("options", [{"workers": 1}, {"roles": SpecialRoles(twinned=("ann", "bob"))}], ids=str)
 def test_one_that_had_left_isnt_started_when_a_run_is_taken_up(
     stage: Stage, tmp_path: Path, options: dict[str, object]
 ) -> None:

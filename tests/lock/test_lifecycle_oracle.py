@@ -57,7 +57,7 @@ def comparable(history: History) -> tuple[object, ...]:
 
 
 @given(st.randoms(use_true_random=False), st.integers(0, 2**32))
-@settings(max_examples=50)
+@settings(max_examples=20)
 def test_faults_do_what_the_oracle_says(random: Random, seed: int) -> None:
     compare(random, seed, Counter())
 
@@ -71,11 +71,12 @@ def test_a_world_in_which_a_fault_was_found(number: int) -> None:
 @pytest.mark.parametrize("first", [0, *later(range(100, 8000, 100))])
 def test_seeded_worlds_with_faults_agree_with_the_oracle(first: int) -> None:
     seen: Counter[str] = Counter()
-    for number in range(first, first + 100):
+    count = 100 if first else 50
+    for number in range(first, first + count):
         for interleaving in (2 * number, 2 * number + 1):
             compare(number, interleaving, seen)
-    assert seen["crash"] > 40
-    assert seen["crash for good"] > 4
-    assert seen["wait made of several"] > 40
-    assert seen["told of an emergency stop"] > 20
-    assert seen["send that waits for a period"] > 20
+    assert seen["crash"] > 0.4 * count
+    assert seen["crash for good"] > 0.04 * count
+    assert seen["wait made of several"] > 0.4 * count
+    assert seen["told of an emergency stop"] > 0.2 * count
+    assert seen["send that waits for a period"] > 0.2 * count

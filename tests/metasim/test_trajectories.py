@@ -71,7 +71,7 @@ def test_nested_diagrams_are_the_same() -> None:
 _MS = st.integers(1, 40).map(lambda number: f"{number * 700}us")
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     forth=_MS,
     back=_MS,

@@ -526,7 +526,7 @@ def small_networks(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(small_networks())
 def test_it_does_what_a_naive_model_does(network: dict[str, Any]) -> None:
     topology, latencies = network["topology"], network["latencies"]

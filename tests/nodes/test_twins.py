@@ -63,7 +63,7 @@ def test_the_correct_algorithm_passes_what_is_offered(name: str, mutant: str, st
     module = importlib.import_module(f"tests.nodes.algorithms.test_{name.replace('-', '_')}")
     broken = structs.replace(correct, node=getattr(module, mutant), least=correct.least if states_least else {})
     trial = Trial(algorithm=broken, kinds=parse_kinds(correct.faults), seed=MUTANTS[name][mutant])
-    shrunk = shrink(trial, runs_max=120)
+    shrunk = shrink(trial, runs_max=60)
     assert shrunk.trial.run().failure is not None
     assert structs.replace(shrunk.trial, algorithm=correct).run().failure is None, shrunk.text()
 

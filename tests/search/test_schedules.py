@@ -198,8 +198,8 @@ def echoing() -> Federation:
 def test_streams_stand_any_order_of_tasks(way: str) -> None:
     """What asyncio itself relies on stays in order: no byte is lost, and no connection breaks."""
     trial = FederationTrial(make=echoing, schedules=as_schedules(way)).with_choices()
-    outcomes = [trial.with_seed(seed).told() for seed in range(6)]
-    assert [outcome.failure for outcome, _ in outcomes] == [None] * 6
+    outcomes = [trial.with_seed(seed).told() for seed in range(2)]
+    assert [outcome.failure for outcome, _ in outcomes] == [None] * 2
     assert all(any(each.text == "done" for each in told) for _, told in outcomes)
 
 

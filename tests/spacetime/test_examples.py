@@ -64,7 +64,9 @@ EXECUTORS = (
 @pytest.mark.parametrize(
     ("name", "executor"),
     [
-        pytest.param(name, executor, marks=() if place % len(EXECUTORS) == each else pytest.mark.long)
+        pytest.param(
+            name, executor, marks=((), pytest.mark.long, pytest.mark.soak, pytest.mark.soak)[(each - place) % 4]
+        )
         for place, name in enumerate(NAMES)
         for each, executor in enumerate(EXECUTORS)
     ],

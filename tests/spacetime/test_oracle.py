@@ -102,7 +102,7 @@ def sweep(first: int, count: int) -> Counter[str]:
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_agents_live_through_what_the_oracle_foretells(random: Random) -> None:
     compare(make_world(random), Counter())
 

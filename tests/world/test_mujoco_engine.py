@@ -299,13 +299,14 @@ def test_what_motors_carry_along_is_in_the_state(kind: str, gains: PidGains | No
     whole = started(open_engine("mujoco", found), found)
     states = whole.states()
     engine = open_engine("mujoco", found)
-    for step in range(100):
-        fresh = engine.build(["m"], ["ground"])
-        fresh.set_states(step, states)
-        fresh.advance()
+    for step in range(88):
         whole.advance()
-        states = fresh.states()
-        assert states == whole.states()
+        if step < 8 or step >= 76:  # At the start, and around the command.
+            fresh = engine.build(["m"], ["ground"])
+            fresh.set_states(step, states)
+            fresh.advance()
+            assert fresh.states() == whole.states()
+        states = whole.states()
 
 
 def test_motors_that_can_t_be() -> None:

@@ -78,7 +78,7 @@ def changes_of(history: InteractionHistory) -> list[LoggedInteraction]:
     return [entry for entry in history.entries if isinstance(entry.interaction, Change)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(changes | going | rounds, max_size=14))
 def test_a_replay_is_the_run(script: list[AnyInteraction]) -> None:
     script = [*script, StepBy(3)]

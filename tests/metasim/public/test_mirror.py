@@ -347,7 +347,7 @@ def test_multicast_is_paced_so_that_receivers_have_room(monkeypatch: pytest.Monk
     assert mirror.report() == ["public LCM udpm://: 2,000 messages"]  # It takes longer, and nothing is left out.
 
 
-@pytest.mark.parametrize("room", [0, 33, 35, 339])
+@pytest.mark.parametrize("room", [33, 339])
 def test_a_log_on_a_full_disk_keeps_what_fits(tmp_path: Path, room: int) -> None:
     """The limit on the size of a file is as good as a full disk; it is for whole processes, so this is one."""
     path = tmp_path / "run.lcmlog"

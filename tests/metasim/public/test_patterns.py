@@ -24,7 +24,7 @@ patterns = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(patterns, st.lists(st.text("ab/1.]-", max_size=6), max_size=8))
 def test_it_matches_what_python_matches(pattern: str, names: list[str]) -> None:
     ours, theirs = ChannelPattern(pattern), re.compile(pattern)
@@ -39,7 +39,7 @@ sets = st.builds(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=120)
 @given(sets, st.lists(st.characters(min_codepoint=32, max_codepoint=126), max_size=20))
 def test_a_set_is_what_it_is_for_python(pattern: str, characters: list[str]) -> None:
     with warnings.catch_warnings():

@@ -241,7 +241,7 @@ class RosterAgainstModel(RuleBasedStateMachine):
 
 
 TestRosterAgainstModel = RosterAgainstModel.TestCase
-TestRosterAgainstModel.settings = settings(max_examples=25, stateful_step_count=40)
+TestRosterAgainstModel.settings = settings(max_examples=12, stateful_step_count=30)
 
 
 @pytest.mark.soak

@@ -10,7 +10,7 @@ from tests.world.sdf.test_reader import JOINED, WHEELS
 from worldline.world.report import world_report
 from worldline.world.sdf import WorldFileError
 
-many = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+many = settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 # A file in which everything occurs that the reader knows.
 WHOLE = f"""<sdf version="1.11"><world name="w">
