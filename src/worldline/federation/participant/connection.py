@@ -657,7 +657,7 @@ class RedialingWire:
         finally:
             self._asks = False
         answers = self._answers
-        if self._said and self._said[0].__class__ is Restore:
+        if self._said and isinstance(self._said[0], Restore):
             answers = self._place().answers
         if answer.__class__ is not Recalled:
             answers += 1
