@@ -285,10 +285,10 @@ def test_agents_that_cant_go_on_are_named(worldline: Command) -> None:
 
 def test_a_run_that_fails_is_drawn_and_recorded_up_to_there(worldline: Command) -> None:
     options = ("--file", write(LATE, "late.py"), "--executor", "processes(2)")
-    told = worldline(*options)
+    printed = worldline(*options)
     code, out, err = worldline(*options, "--diagram", "a.svg", "--animation", "a.html", "--record", "run.mcap")
-    assert (code, out, err) == (1, f"{told[1]}recorded in run.mcap\n", told[2])
-    assert told[1].splitlines() == [f"    1.{number}00000  Clock-{number}: tick" for number in (1, 2, 3)]
+    assert (code, out, err) == (1, f"{printed[1]}recorded in run.mcap\n", printed[2])
+    assert printed[1].splitlines() == [f"    1.{number}00000  Clock-{number}: tick" for number in (1, 2, 3)]
     failed = "Failed: Clock-3: ZeroDivisionError: division by zero"
     assert failed in Path("a.svg").read_text(encoding="utf-8")
     head, _ = told(b64decode(packed_in(Path("a.html").read_text(encoding="utf-8"))["news"]))
@@ -298,7 +298,7 @@ def test_a_run_that_fails_is_drawn_and_recorded_up_to_there(worldline: Command) 
     assert "Clock-3 at 1.3s: ZeroDivisionError" in verdict.text
     again = worldline("run.mcap", "--check", "--diagram", "b.svg", "--animation", "b.html")
     assert again[0] == 0
-    assert again[1].startswith(told[1])
+    assert again[1].startswith(printed[1])
     assert "no violation\n" in again[1]
     assert "records, broken off: Clock-3 at 1.3s" in again[1]
     assert Path("a.svg").read_bytes() == Path("b.svg").read_bytes()
