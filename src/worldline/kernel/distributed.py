@@ -40,6 +40,7 @@ from worldline.processes.status_timer import LOOK_EVERY_S, looks, telling
 
 _CALLS_AT_ONCE = 4_000
 _ADVICE_AFTER_S = 0.5
+_ROUNDS_MIN = 100  # Before that, it is the machine that is busy with something else.
 _GAIN_MIN = 0.9
 _Reports = tuple[
     Sequence[WorkerReport | Failure], Merging | None
@@ -158,12 +159,14 @@ def _work(number: int, peers: Peers, task: _Task, line: WorkerLine) -> WorkerRep
     pacing = Pacing(number, lookahead)
     teller = worker.engine.observer = Teller(worker.key) if is_observed else None
     began = told_at = time.monotonic()
+    rounds = 0
     has_advised = False
 
     def reached(now: int) -> None:
-        nonlocal told_at, has_advised
+        nonlocal told_at, rounds, has_advised
         clock = time.monotonic()
-        if not has_advised and clock - began >= _ADVICE_AFTER_S:
+        rounds += 1
+        if not has_advised and rounds >= _ROUNDS_MIN and clock - began >= _ADVICE_AFTER_S:
             has_advised = True
             line.tell(worker.computing_s / (clock - began))
         if teller is not None and (len(teller) >= _CALLS_AT_ONCE or clock - told_at >= LOOK_EVERY_S):
