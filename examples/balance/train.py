@@ -3,7 +3,7 @@
     pip install stable-baselines3
     python examples/balance/train.py [--steps 40000] [--seed 0]
 
-PPO, as it comes. The run prints what five episodes bring that it hasn't seen, before and after: the same each time, as
+PPO, as it comes. The run prints what four episodes bring that it hasn't seen, before and after: the same each time, as
 the episodes' seeds are, and the learner's.
 """
 

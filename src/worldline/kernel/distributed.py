@@ -27,6 +27,7 @@ from worldline.kernel.model import (
     tell_end,
 )
 from worldline.kernel.roster import KernelNetwork, place
+from worldline.kernel.waiting import Awaited
 from worldline.kernel.worker import DistributedWorker, Pacing, Worker
 from worldline.model.time import FOREVER, format_time
 from worldline.processes.executor import Executor
@@ -39,6 +40,7 @@ from worldline.processes.status_timer import LOOK_EVERY_S, looks, telling
 
 _CALLS_AT_ONCE = 4_000
 _ADVICE_AFTER_S = 0.5
+_ROUNDS_MIN = 100  # Before that, it is the machine that is busy with something else.
 _GAIN_MIN = 0.9
 _Reports = tuple[
     Sequence[WorkerReport | Failure], Merging | None
@@ -134,31 +136,45 @@ def _advise(executor: Executor, lookahead: int, gain: float) -> None:
     )
 
 
+class _TimedWorker(Worker):
+    """Knows how long its entities have acted, in seconds."""
+
+    computing_s = 0.0
+
+    def advance(self, end: int, limit: int = FOREVER, stop: Awaited | None = None) -> int:
+        began = time.monotonic()
+        try:
+            return super().advance(end, limit, stop)
+        finally:
+            self.computing_s += time.monotonic() - began
+
+
 def _work(number: int, peers: Peers, task: _Task, line: WorkerLine) -> WorkerReport | Failure:
     """Do a share of a simulation; if it is observed, bring the program every now and then what the entities do."""
     lookahead, end, packed, is_observed = task
     names, workers, entities, network, declared_only, seed, sendings = loaded(packed, "the entities")
     topology = KernelNetwork(network, seed, declared_only=declared_only)
     own = {name: _unpacked(state) for name, state in entities.items()}
-    worker = Worker(Model(names, own, topology, seed, sendings), workers, number)
+    worker = _TimedWorker(Model(names, own, topology, seed, sendings), workers, number)
     pacing = Pacing(number, lookahead)
-    crew = DistributedWorker(worker, pacing, peers)
     teller = worker.engine.observer = Teller(worker.key) if is_observed else None
     began = told_at = time.monotonic()
+    rounds = 0
     has_advised = False
 
     def reached(now: int) -> None:
-        nonlocal told_at, has_advised
+        nonlocal told_at, rounds, has_advised
         clock = time.monotonic()
-        if not has_advised and clock - began >= _ADVICE_AFTER_S:
+        rounds += 1
+        if not has_advised and rounds >= _ROUNDS_MIN and clock - began >= _ADVICE_AFTER_S:
             has_advised = True
-            line.tell(crew.computing_s / (clock - began))
+            line.tell(worker.computing_s / (clock - began))
         if teller is not None and (len(teller) >= _CALLS_AT_ONCE or clock - told_at >= LOOK_EVERY_S):
             told_at = clock
             line.tell((teller.take(), now))
 
     try:
-        failure = crew.run(end, line, reached)
+        failure = DistributedWorker(worker, pacing, peers).run(end, line, reached)
     except PeerGone as gone:
         gone.at = pacing.progress[gone.facts["worker"]].promise
         raise

@@ -30,7 +30,6 @@ P2. When all wait and have heard all that was said, the one with the least base 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import NamedTuple
@@ -214,7 +213,6 @@ class DistributedWorker:
         self._worker = worker
         self._pacing = pacing
         self._channel = channel
-        self.computing_s = 0.0  # How long entities have acted, of the time since the start.
         self._told: WorkerProgress | None = None
         # Promise, base, failure, and how many messages were sent to and received from each; how many come along.
         self._head = Struct(f"@{4 + 2 * len(pacing.progress)}q")
@@ -235,12 +233,10 @@ class DistributedWorker:
                 self._tell(pacing.farewell())
                 return None
             if base < min(bound, end):
-                began = time.monotonic()
                 try:
                     worker.advance(min(bound, end, base + pacing.stride), events)
                 except WorldlineError as error:
                     return self._fail(error)
-                self.computing_s += time.monotonic() - began
                 self._count()  # First, since what is under way makes bounds smaller.
                 events = look(worker.engine.now, worker.engine.events)
                 base = worker.engine.queue.next_time()
