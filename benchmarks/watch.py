@@ -166,11 +166,11 @@ def browse(url: str, count: int, began: float) -> None:
             return
         started = time.monotonic()
         page.goto(url)
-        paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-        print(f"  first paint {paint / 1000:.2f} s after the address was opened")
         while page.evaluate("() => worldline.runs[0].count") < count:
             page.wait_for_timeout(20)
         there = time.monotonic()
+        paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        print(f"  first paint {paint / 1000:.2f} s after the address was opened")
         print(f"  all messages are there {there - started:.2f} s after that, {there - began:.2f} s after the command")
         whole = count * 1000
         for name, length in (("all of it", whole), ("a fifth of it", whole / 5), ("a thousandth", whole / 1000)):
