@@ -78,7 +78,7 @@ from worldline.lock import (
 from worldline.lock.arbiter import Arbiter
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING
-from worldline.lock.why.reasons import vacant
+from worldline.lock.why.reasons import vacant, waits_of_processes
 from worldline.model import (
     ConfigurationError,
     InternalError,
@@ -979,10 +979,7 @@ class Host:
 
     def status(self) -> Status:
         """Say how far the run is, and who is in whose way."""
-        status = self.arbiter.status()
-        if not self._trunks and (self.rejoining is None or not self.rejoining.absent):
-            return status
-        return replace(status, ask=lambda: tuple(map(self._traced, status.waits)))
+        return replace(self.arbiter.status(), ask=lambda: tuple(map(self._traced, waits_of_processes(self.arbiter))))
 
     def _traced(self, wait: WaitReason) -> WaitReason:
         """Say why the holder really doesn't go on: it is away (B1), or another one of its process runs."""

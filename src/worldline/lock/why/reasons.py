@@ -116,12 +116,17 @@ def waits_of(arbiter: Arbiter) -> tuple[WaitReason, ...]:
         absent = (*arbiter.missing(), *vacant(arbiter.plan))
         return tuple(WaitReason(THE_RUN, name, f"it begins when {name} has joined") for name in absent)
     held = sorted(explain(arbiter), key=lambda why: (why.holder is None, why.bound))
-    waits = tuple(WaitReason(why.participant, why.holder, str(why)) for why in held)
-    return waits if held and held[0].holder is not None else (*_computing(arbiter), *waits)
+    return tuple(WaitReason(why.participant, why.holder, str(why)) for why in held)
+
+
+def waits_of_processes(arbiter: Arbiter) -> tuple[WaitReason, ...]:
+    """Say the same where participants compute at the same time: if none is held by another, the run waits for one."""
+    waits = waits_of(arbiter)
+    return waits if waits and waits[0].holder is not None else (*_computing(arbiter), *waits)
 
 
 def _computing(arbiter: Arbiter) -> tuple[WaitReason, ...]:
-    """Say who is furthest behind of those who compute: where none is held by another, the run waits for it alone."""
+    """Say who is furthest behind of those who compute."""
     members = arbiter.members.values()
     computing = [member for member in members if member.state is State.COMPUTING and not member.is_done]
     if not computing:
