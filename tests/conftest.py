@@ -43,6 +43,11 @@ def pytest_runtest_logfinish() -> None:
     _keep_what_is_left()
 
 
+def pytest_sessionfinish() -> None:
+    """Let what was kept and is garbage by now still be found, with its warnings."""
+    gc.unfreeze()
+
+
 def _keep_what_is_left() -> None:
     gc.collect()
     gc.freeze()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import resource
 import signal
 import sys
@@ -127,11 +128,56 @@ def test_a_signal_to_itself_is_handled_at_once_also_if_a_thread_sends_it() -> No
     assert seen_by(look) == ([0], [0, 1], 1.0)
 
 
-def test_input_is_at_its_end() -> None:
-    assert seen_by(lambda: (sys.stdin.read(), sys.stdin.readline(), list(sys.stdin), sys.stdin.isatty())) == (
-        *("", "", []),
-        False,
-    )
+def test_alarms_come_while_a_program_looks_at_the_clock_and_go_with_it() -> None:
+    def look() -> Any:
+        rung: list[float] = []
+        signal.signal(signal.SIGALRM, lambda *_: rung.append(time.monotonic()))
+        signal.setitimer(signal.ITIMER_REAL, 0.5, 0.25)
+        while len(rung) < 2:
+            time.monotonic()
+        return [round(at, 2) for at in rung]
+
+    assert seen_by(look) == [0.5, 0.75]  # And the run has ended.
+
+
+def test_looking_at_the_processors_clock_takes_processor_time() -> None:
+    def look() -> Any:
+        while time.process_time() < 0.01:
+            pass
+        return time.process_time() <= time.monotonic(), os.times().user > 0
+
+    assert seen_by(look) == (True, True)
+
+
+def test_a_module_that_was_edited_is_loaded_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    values = []
+    for value in (1, 2):
+        (tmp_path / "part.py").write_text(f"V = {value}\n")
+        os.utime(tmp_path / "part.py", (value, value))
+        (tmp_path / "main.py").write_text("import part, sys\nsys.exit(part.V)\n")
+        with pytest.raises(WorldlineError) as caught:
+            run(Federation({"box": Machine("main.py", directory=tmp_path)}))
+        values.append(re.findall(r"SystemExit: (\d)", str(caught.value)))
+    assert values == [["1"], ["2"]]
+
+
+def test_ages_outlive_a_program_that_is_killed(tmp_path: Path) -> None:
+    ages: list[float] = []
+
+    def look() -> None:
+        if not Path("kept").exists():
+            time.sleep(5)
+            Path("kept").touch()
+            time.sleep(1)
+            Path("kept").touch()
+            os.utime("kept", (7, 7))
+            Path("made").touch()
+        ages.extend(entry.stat().st_mtime for entry in os.scandir())
+        time.sleep(10)
+
+    run(Federation({"box": Machine(look, folder=tmp_path)}, faults=("8s kill box 1s",), until="12s"))
+    assert ages == [7.0, START_S + 6] * 2
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,6 @@ cdef enum:
     SHORT = 4096  # So much is read here first, and copied.
     READY_MAX = 64  # So many sockets are told of at once; the others come next.
 
-has_epoll = bool(HAS_EPOLL)
-
 
 cdef class SocketCalls:
     """The calls of one socket. It `waits` if it is a blocking one; if it isn't `plain`, Python's are used.
@@ -164,6 +162,9 @@ cdef class SocketCalls:
 
 cdef class EpollWatch:
     """Sockets, each with what is to be done when it is ready."""
+
+    def __cinit__(self):
+        self._number = -1
 
     def __init__(self):
         self._actions = {}

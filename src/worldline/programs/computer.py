@@ -145,6 +145,7 @@ class Computer:
         self.held: set[Any] = set()  # The locks of libraries that the program holds.
         self.choose_next = choose_next
         self._spinning = Spinning()
+        self._charged = 0  # What looking without waiting has cost.
         self._suspended: tuple[Any, Any] | None = None  # Its running event loop, while another program runs.
 
     def __repr__(self) -> str:
@@ -183,12 +184,20 @@ class Computer:
         if cost := self._spinning.look(_LOOKS_FREE // _TURNS_FREE):
             self._charge(cost)
 
+    def processor_ns(self) -> int:
+        """Return how long the program has computed: only looking at something without waiting takes time."""
+        self.monotonic_ns()
+        return self._charged
+
     def _charge(self, cost: int) -> None:
+        self._charged += cost
         until = self.stack.now + cost
         if here.thread is not None:
             here.thread.wait(lambda: None, until)
         while self.stack.now < until:
             self._go_on(until)
+        while here.thread is None and self.signals.pending:
+            self.deliver_signal()
 
     # --- Waiting ---
 
@@ -311,6 +320,7 @@ class Computer:
     def serve_on(self) -> NoReturn:
         """Go on without a program: connections are refused, and what is still to be said is said."""
         self.restarts_at = _NEVER
+        self.signals = Signals()
         self.stack.close_all()
         while True:
             self._go_on(None)

@@ -63,6 +63,17 @@ def _change_existing(path: Any, *_: Any) -> None:
         _change(path)
 
 
+def _set_times(path: Any, times: Any, ns: Any, *_: Any) -> None:
+    _change_existing(path)
+    computer = here.computer
+    if isinstance(path, int):
+        return
+    if ns or times:
+        computer.workspace.note_time(path, ns[1] if ns else round(times[1] * 1e9))
+    else:
+        computer.workspace.note_write(path, computer.stack.now)
+
+
 def _rename(one: Any, other: Any, *_: Any) -> None:
     _change_both(one, other)
     here.computer.workspace.note_rename(one, other)
@@ -84,7 +95,8 @@ def _refused(what: str) -> Callable[..., None]:
 _EVENTS: dict[str, Callable[..., None]] = {
     "open": _open,
     "os.mkdir": _change,
-    **dict.fromkeys(("os.remove", "os.rmdir", "os.truncate", "os.chmod", "os.utime"), _change_existing),
+    **dict.fromkeys(("os.remove", "os.rmdir", "os.truncate", "os.chmod"), _change_existing),
+    "os.utime": _set_times,
     "os.rename": _rename,
     **dict.fromkeys(("os.link", "os.symlink"), _change_both),
     **dict.fromkeys(

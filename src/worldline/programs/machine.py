@@ -120,6 +120,7 @@ def _live(computer: Computer, software: Software) -> None:
             [str(software.directory), *(each for each in sys.path if each not in ("", str(software.directory)))],
             disk,
             software.allow,
+            None if disk is None else computer.participant.stable,
         )
         computer.enter()
         try:

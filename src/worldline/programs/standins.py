@@ -329,7 +329,8 @@ class Swaps:
                     self._swaps.append(Swap(module, key, pair.real, pair.stand_in))
 
 
-_REAL_MODULES = ("worldline", "subprocess")  # What these have by name stays real: a process, if allowed, is.
+# What these have by name stays real: a process, if allowed, is, and so is what Python itself imports by.
+_REAL_MODULES = ("worldline", "subprocess", "posix")
 
 swaps = Swaps()
 

@@ -7,7 +7,6 @@ are sorted, its files are as old as the run unless the program has written to th
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import platform
@@ -15,7 +14,7 @@ import resource
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from functools import wraps
 from typing import Any
 
@@ -39,17 +38,23 @@ def _constant(value: Any) -> Callable[..., Any]:
 
 # --- The processor ---
 
+# Computing takes no time, but for looking at a clock again and again.
+
 _OF_PROCESSOR = (time.CLOCK_PROCESS_CPUTIME_ID, time.CLOCK_THREAD_CPUTIME_ID)
 
 
 def _clock_gettime_ns(computer: Any, clock: int) -> int:
     if clock in _OF_PROCESSOR:
-        return 0  # Computing takes no time.
+        return int(computer.processor_ns())
     return int(computer.time_ns() if clock == time.CLOCK_REALTIME else computer.monotonic_ns())
 
 
 def _times(computer: Any) -> Any:
-    return os.times_result((0.0, 0.0, 0.0, 0.0, computer.monotonic_ns() / 1e9))
+    return os.times_result((computer.processor_ns() / 1e9, 0.0, 0.0, 0.0, computer.stack.now / 1e9))
+
+
+def _getrusage(computer: Any, _: int) -> Any:
+    return resource.struct_rusage((computer.processor_ns() / 1e9, 0.0, *(0,) * 14))
 
 
 # --- The host ---
@@ -82,11 +87,14 @@ def _stat(name: str) -> Callable[..., Any]:
 
 
 class FileAges:
-    """How old files are for a program: as old as the run, but for those that it has opened to write since."""
+    """How old files are for a program: as old as the run, but for those that it has opened to write since.
 
-    def __init__(self, start_ns: int) -> None:
+    `written` has the times of these, by path; it lasts as long as the disk.
+    """
+
+    def __init__(self, start_ns: int, written: MutableMapping[str, int]) -> None:
         self._start_ns = start_ns
-        self._written: dict[str, int] = {}
+        self._written = written
 
     def note_write(self, file: str, time_ns: int) -> None:
         self._written[file] = time_ns
@@ -113,12 +121,35 @@ def _listdir(_: Any, path: Any = ".") -> list[Any]:
     return sorted(REAL["os.listdir"](path))
 
 
+class _Entry:
+    """What `os.scandir` says of a file, whose times are those that the program is to see."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __fspath__(self) -> Any:
+        return self._real.path
+
+    def __repr__(self) -> str:
+        return repr(self._real)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        real: os.stat_result = self._real.stat(follow_symlinks=follow_symlinks)
+        if here.computer is None:
+            return real
+        ages: FileAges = here.computer.workspace.ages
+        return ages.shown(self._real.path, real)
+
+
 class _Entries:
     """What `os.scandir` returns, in the order of the names."""
 
     def __init__(self, path: Any) -> None:
         with REAL["os.scandir"](path) as found:
-            self._entries = iter(sorted(found, key=lambda entry: entry.name))
+            self._entries = iter([_Entry(each) for each in sorted(found, key=lambda entry: entry.name)])
 
     def __iter__(self) -> Iterator[Any]:
         return self._entries
@@ -175,44 +206,16 @@ def _refused_wait(computer: Any, *_: Any) -> None:
     computer.refuse("it waits for a signal without a handler, which isn't simulated", "use a handler and signal.pause")
 
 
-# --- Input ---
-
-
-class ProgramInput(io.TextIOBase):
-    """Standard input: that of a program is at its end."""
-
-    def __init__(self, real: Any) -> None:
-        self.real = real
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1, /) -> str:
-        return str(self.real.read(size)) if here.computer is None else ""
-
-    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
-        return str(self.real.readline(size)) if here.computer is None else ""
-
-    def isatty(self) -> bool:
-        return here.computer is None and bool(self.real.isatty())
-
-    def close(self) -> None:
-        """Leave it open: it isn't the program's to close."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.real, name)
-
-
 def stand_ins() -> dict[Any, dict[str, Any]]:
     """Return what stands in for which names of which modules."""
     simulated: dict[Any, dict[str, Callable[..., Any]]] = {
         time: {
-            **dict.fromkeys(("process_time", "thread_time"), _constant(0.0)),
-            **dict.fromkeys(("process_time_ns", "thread_time_ns"), _constant(0)),
+            **dict.fromkeys(("process_time", "thread_time"), lambda computer: computer.processor_ns() / 1e9),
+            **dict.fromkeys(("process_time_ns", "thread_time_ns"), lambda computer: computer.processor_ns()),
             "clock_gettime": lambda computer, clock: _clock_gettime_ns(computer, clock) / 1e9,
             "clock_gettime_ns": _clock_gettime_ns,
         },
-        resource: {"getrusage": _constant(resource.struct_rusage((0.0, 0.0, *(0,) * 14)))},
+        resource: {"getrusage": _getrusage},
         platform: {"node": lambda computer: computer.name, "uname": _platform_uname},
         os: {
             "times": _times,
@@ -239,7 +242,7 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
             **dict.fromkeys(("sigwait", "sigwaitinfo", "sigtimedwait"), _refused_wait),
         },
     }
-    return {
+    made = {
         module: {
             name: _for_programs(getattr(module, name), simulates)
             for name, simulates in names.items()
@@ -247,3 +250,6 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
         }
         for module, names in simulated.items()
     }
+    for able in (os.supports_fd, os.supports_dir_fd, os.supports_follow_symlinks):
+        able.update({each for name, each in made[os].items() if getattr(os, name) in able})
+    return made

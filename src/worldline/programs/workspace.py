@@ -7,22 +7,20 @@ while it is loaded is drawn by its name, so that it doesn't matter whose program
 
 from __future__ import annotations
 
-import atexit
 import importlib
 import io
 import os
-import shutil
 import sys
 import sysconfig
 import tempfile
 import types
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from importlib import _bootstrap
 from pathlib import Path
 from typing import Any
 
 from worldline.programs.reals import EPOCH_NS, REAL, here, real_path
-from worldline.programs.surroundings import FileAges, ProgramInput
+from worldline.programs.surroundings import FileAges
 
 _libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
@@ -30,7 +28,8 @@ _libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "pl
 class Workspace:
     """The surroundings of one program, put in place while it runs.
 
-    `disk` is the folder that it may write to; `allowed` names the escapes from the simulation that it may take.
+    `disk` is the folder that it may write to, and `written` are the times of what is written there; `allowed` names the
+    escapes from the simulation that it may take.
     """
 
     def __init__(
@@ -40,6 +39,7 @@ class Workspace:
         path: list[str],
         disk: Path | None = None,
         allowed: tuple[str, ...] = (),
+        written: MutableMapping[str, int] | None = None,
     ) -> None:
         self.disk = disk
         self.allowed = allowed
@@ -52,8 +52,8 @@ class Workspace:
         self._arguments = arguments
         self._path = path
         self._others: dict[str, types.ModuleType] = {}
-        self.ages = FileAges(EPOCH_NS)
-        self._temporary: str | None = None
+        self.ages = FileAges(EPOCH_NS, {} if written is None else written)
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def is_own(self, file: str | None) -> bool:
         """Whether a module's file is the program's own."""
@@ -66,7 +66,8 @@ class Workspace:
 
     def may_write(self, file: str) -> bool:
         """Whether the program may change a file: one on its own disk."""
-        whole, folders = self._whole(file), (self.disk, self._temporary)
+        temporary = None if self._temporary is None else real_path(self._temporary.name)
+        whole, folders = self._whole(file), (self.disk, temporary)
         return any(folder is not None and f"{whole}{os.sep}".startswith(f"{folder}{os.sep}") for folder in folders)
 
     def _whole(self, file: Any) -> str:
@@ -78,20 +79,23 @@ class Workspace:
         if self._temporary is None:
             computer, here.computer = here.computer, None  # It is a real folder.
             try:
-                self._temporary = os.path.realpath(tempfile.mkdtemp(prefix="worldline-temporary-"))
-                atexit.register(shutil.rmtree, self._temporary, ignore_errors=True)  # If it isn't removed before.
+                self._temporary = tempfile.TemporaryDirectory(prefix="worldline-temporary-", ignore_cleanup_errors=True)
             finally:
                 here.computer = computer
-        return self._temporary
+        return self._temporary.name
 
     def discard(self) -> None:
         """Remove what is the program's alone."""
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary.cleanup()
 
     def note_write(self, file: Any, now: int) -> None:
         """Note that the program opens a file to write, so that it is no older than that."""
         self.ages.note_write(self._whole(file), EPOCH_NS + now)
+
+    def note_time(self, file: Any, time_ns: int) -> None:
+        """Note that the program has said how old a file is."""
+        self.ages.note_write(self._whole(file), time_ns)
 
     def note_rename(self, file: Any, to: Any) -> None:
         self.ages.note_rename(self._whole(file), self._whole(to))
@@ -118,6 +122,7 @@ class Workspace:
             if name in modules:
                 self._others[name] = modules.pop(name)
         modules.update(self._own)
+        modules.setdefault("__main__", types.ModuleType("__main__"))  # A function has none of its own.
         self._arguments, sys.argv = sys.argv, self._arguments
         self._path, sys.path = sys.path, self._path
 
@@ -262,8 +267,6 @@ def show_output() -> None:
     for name in ("stdout", "stderr"):
         if not isinstance(getattr(sys, name), ProgramOutput):
             setattr(sys, name, ProgramOutput(getattr(sys, name)))
-    if not isinstance(sys.stdin, ProgramInput):
-        sys.stdin = ProgramInput(sys.stdin)
 
 
 def hide_output() -> None:
@@ -275,8 +278,6 @@ def hide_output() -> None:
     for name in ("stdout", "stderr"):
         if isinstance(shown := getattr(sys, name), ProgramOutput):
             setattr(sys, name, shown.real)
-    if isinstance(sys.stdin, ProgramInput):
-        sys.stdin = sys.stdin.real
 
 
 # --- A stand-in for uvloop, which has sockets of its own ---

@@ -158,7 +158,7 @@ def is_saved_trial(path: Path) -> bool:
     """Whether a file is a saved failure of a federation, as far as it can be read; of nodes it names no target."""
     try:
         return "target" in json.decode(path.read_bytes(), type=dict[str, Any])
-    except (OSError, DecodeError, UnicodeDecodeError):
+    except (OSError, DecodeError, UnicodeDecodeError, RecursionError):
         return True  # It is read again, and refused.
 
 

@@ -35,9 +35,10 @@ class ShortReader:
         self._texts: dict[bytes, str] = {}  # Few names are said all the time.
 
     def begin(self, body: bytes) -> None:
-        self._body = self._view = body
+        is_short = len(body) <= _LONGEST
+        self._body = self._view = body if is_short else b""
         self._at = 0
-        self._end = len(body) if len(body) <= _LONGEST else -1
+        self._end = len(body) if is_short else -1
 
     def is_done(self) -> bool:
         """Whether all of it was read, and well."""
