@@ -33,6 +33,12 @@ def _signals_as_usual() -> None:
             signal.signal(number, usual.get(number, lambda *_: None))
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Refuse a long test that `make test-long` wouldn't find: it reads only files that have these words."""
+    if item.get_closest_marker("long") is not None and "mark.long" not in item.path.read_text(encoding="utf-8"):
+        raise pytest.UsageError(f"{item.nodeid} is long: write pytest.mark.long in its file")
+
+
 def pytest_collection_finish() -> None:
     """Let the garbage collector skip what the thousands of tests themselves are: many of them call it."""
     _keep_what_is_left()
