@@ -1,6 +1,6 @@
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-long test-plain test-bare check lint types bench coverage mutants soak lock sbom site test-dist dist extras clean FORCE
+.PHONY: help run build browser test test-long test-plain test-bare check lint types bench coverage mutants soak lock sbom site test-dist dist extras clean FORCE
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
@@ -12,7 +12,7 @@ TYPED := $(wildcard src/worldline/*/*.pxd src/worldline/*/*/*.pxd)
 HOT := src/worldline/builds.py $(TYPED) $(wildcard $(TYPED:.pxd=.py) $(TYPED:.pxd=.pyx))
 COMMA := ,
 SPACE := $(subst ,, )
-CODE := $(wildcard src tests benchmarks examples)
+CODE := $(wildcard src tests benchmarks examples setup.py)
 
 # Tests start hundreds of processes, and each would compile all that it imports anew where the environment has forbidden Python
 # to keep that.
@@ -38,10 +38,30 @@ extras: $(STAMP)  ## add extras to .venv: make extras WITH=drake,mujoco
 
 build: $(BUILT)  ## compile the hot modules: same digests, several times as fast
 
+# What is fetched takes five minutes at most, and what apt said is kept: it isn't tried again before `make browser`.
+NO_CHROMIUM := build/no-chromium.log
+INSTALL_CHROMIUM := export DEBIAN_FRONTEND=noninteractive; timeout 60 apt-get update && \
+    timeout 240 apt-get install --yes --no-install-recommends --download-only chromium && \
+    apt-get install --yes --no-install-recommends --no-download chromium
+browser:  ## find Chromium, which the page's tests need, or install Debian's
+	@skipped="so the page's tests in a browser are skipped"; \
+	found() { type -P chromium chromium-browser google-chrome | head -n 1; }; \
+	if [[ $$(found) ]]; then echo "Chromium: $$(found)"; \
+	elif [[ $$EUID != 0 ]] || ! type -P apt-get >/dev/null; then \
+	    echo "Chromium: none here, and it takes root and apt to install it, $$skipped"; \
+	elif [[ -e $(NO_CHROMIUM) && "$(MAKECMDGOALS)" != browser ]]; then \
+	    echo "Chromium: none here, $$skipped; \`make browser\` tries again to install it"; \
+	else \
+	    mkdir -p $(dir $(NO_CHROMIUM)); \
+	    if { $(INSTALL_CHROMIUM); } >$(NO_CHROMIUM) 2>&1 && [[ $$(found) ]]; then \
+	        rm $(NO_CHROMIUM); echo "Chromium: installed Debian's, $$(found)"; \
+	    else echo "Chromium: apt can't install it (see $(NO_CHROMIUM)), $$skipped"; fi; \
+	fi
+
 # Neighbors stay in one process as far as that goes, since they share fixtures.
 PYTEST := $(PY) -m pytest -q -n 3 --dist worksteal
 
-test: $(BUILT) $(TOOLS) $(SIMPY)  ## run the tests
+test: $(BUILT) $(TOOLS) $(SIMPY) browser  ## run the tests
 	PYTHONHASHSEED=0 $(PYTEST) -m 'not soak and not long'
 
 test-long: $(BUILT) $(TOOLS) $(SIMPY)  ## run those that take seconds each: whole pages, matrices of executors, long losses

@@ -1,13 +1,15 @@
 """What the page costs: a run with its page open beside the same without, and a recording of a million messages.
 
 Both runs take turns, and every figure is a median above the slowest and the fastest. A page is open if something asks
-for news as often as a page does. With playwright and Chromium, a real one also opens the recording and scrubs through
-it; and with `--soak`, it looks at a run for so many seconds, while the memory of both sides is measured.
+for news as often as a page does, and for what it hasn't got. With playwright and Chromium, a real one also opens the
+recording and scrubs through it; and with `--soak`, it looks at a run for so many seconds, while the memory of both
+sides is measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -58,7 +60,15 @@ def seconds(text: str) -> float:
     return float(found[1])
 
 
-def run(target: str, *options: str, watched: bool) -> float:
+def run(target: str, *options: str, watched: bool) -> tuple[float, float]:
+    """Return how long a run took, and how much processor time it and all its processes did."""
+    before = os.times()
+    took = _run(target, *options, watched=watched)
+    after = os.times()
+    return took, after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def _run(target: str, *options: str, watched: bool) -> float:
     command = [sys.executable, "-m", "worldline", "run", target, "--no-record", "--quiet", *options]
     if not watched:
         return seconds(subprocess.run(command, capture_output=True, text=True, check=False).stdout)
@@ -69,9 +79,12 @@ def run(target: str, *options: str, watched: bool) -> float:
     over, said = threading.Event(), []
 
     def look(url: str) -> None:
+        rows = 0
         while not over.wait(POLL_S):
-            with urllib.request.urlopen(f"{url}news?rows=0", timeout=10) as answer:
-                answer.read()
+            with urllib.request.urlopen(f"{url}news?rows={rows}", timeout=10) as answer:
+                news = answer.read()
+            head = json.loads(news[4 : 4 + int.from_bytes(news[:4], "little")])
+            rows = head["first"] + head["count"]
 
     page = None
     for line in running.stdout:
@@ -90,17 +103,21 @@ def run(target: str, *options: str, watched: bool) -> float:
 
 
 def throughput(repeat: int, folder: Path) -> None:
-    (folder / "rally.toml").write_text(TOML)
-    (folder / "rally.py").write_text(PLAYER)
-    target = str(folder / "rally.toml")
+    for name, player in (("rally", PLAYER), ("start", PLAYER.replace("10_000", "10"))):
+        (folder / f"{name}.toml").write_text(TOML.replace("rally", name))
+        (folder / f"{name}.py").write_text(player)
     for executor in ("unix", "in-process"):
         plain, watched = [], []
         for _ in range(repeat):
-            plain.append(run(target, "--executor", executor, watched=False))
-            watched.append(run(target, "--executor", executor, watched=True))
-        share = statistics.median(a / b for a, b in zip(plain, watched, strict=True))
-        usual, beside = statistics.median(plain), statistics.median(watched)
-        print(f"{executor}: {usual:.2f} s, with its page {beside:.2f} s: {share:.0%} of the throughput")
+            for is_watched, figures in ((False, plain), (True, watched)):
+                took, processor = run(str(folder / "rally.toml"), "--executor", executor, watched=is_watched)
+                _, starting = run(str(folder / "start.toml"), "--executor", executor, watched=is_watched)
+                figures.append((took, processor - starting))
+        for place, what in enumerate(("by the clock", "of processor time, without what a start takes")):
+            usual, beside = (statistics.median(each[place] for each in figures) for figures in (plain, watched))
+            print(
+                f"{executor}: {usual:.2f} s {what}, with its page {beside:.2f}: {usual / beside:.0%} of the throughput"
+            )
 
 
 def large(count: int, folder: Path) -> None:

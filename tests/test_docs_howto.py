@@ -18,6 +18,7 @@ CI = (ROOT / "docs" / "ci.md").read_text()
 RUMORS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "verify.md").read_text(), re.DOTALL)[0]
 
 
+@pytest.mark.long
 def test_the_command_for_ci_fails_with_a_report_and_recordings_to_compare(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(RUMORS)
     (line,) = re.findall(r"- run: worldline (verify .*)", CI)
@@ -59,6 +60,7 @@ def test_the_commands_on_plotting_write_what_the_page_shows(recorded: Path) -> N
     assert command("-m", "worldline", *asked.split(), cwd=recorded).stderr == f"{said}\n"
 
 
+@pytest.mark.long
 def test_a_signal_is_a_table(recorded: Path) -> None:
     line = re.findall(r"^    worldline (export .*csv.*)", PLOT, re.MULTILINE)[0]
     assert command("-m", "worldline", *line.split(), cwd=recorded).returncode == 0

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.world.test_docs_world import without_machine
+
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "examples" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -55,8 +57,10 @@ def test_a_notebook_shows_what_it_did(notebook: Path, tmp_path: Path) -> None:
     assert [[sorted(output) for output in cell] for cell in after] == [
         [sorted(output) for output in cell] for cell in before
     ]
-    for told in zip(_texts(before), _texts(after), strict=True):
-        assert told[0] == told[1]
+    texts = ["\n".join(_texts(cells)) for cells in (before, after)]
+    if notebook.stem == "world":  # What an engine computes depends on the kind of processor.
+        texts = [without_machine(text) for text in texts]
+    assert texts[0] == texts[1]
     assert any("image/svg+xml" in output for cell in after for output in cell)
 
 

@@ -35,7 +35,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     "simpy": {"model", "history", "processes", "kernel"},
     "world": {"model", "history", "lock", "wire", "files", "processes", "recording", "federation"},
     "metasim": {"model", "history", "lock", "wire", "files", "processes", "recording", "federation", "launch"},
-    "learning": {"model", "history", "lock", "files", "processes", "federation", "launch"},
+    "learning": {"model", "history", "lock", "files", "processes", "federation", "launch", "watch"},
     "pictures": {
         *("model", "history", "lock", "files", "recording", "nodes", "spacetime", "world", "experiments"),
     },
@@ -69,7 +69,7 @@ FOUNDATIONS: dict[str, set[str]] = {
 WRITTEN_AS_BY_USERS = ("models", "templates")
 
 # Modules that belong to no room, and need none: rooms that aren't pure may use them.
-LEAVES = {"builds", "showing", "uncompiled"}
+LEAVES = {"builds", "extras", "showing", "uncompiled"}
 PURE = ("model", "history", "lock", "wire")
 PURE_IN_KERNEL = ("queue", "roster", "waiting", "worker")
 PURE_IN_PICTURES = ("plot/chart", "sheet", "svg", "waits")

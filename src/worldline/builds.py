@@ -33,7 +33,6 @@ COMPILED = (
     "worldline.lock.arbiter",
     "worldline.lock.ledger",
     "worldline.wire.codec",
-    "worldline.wire.hot",
     "worldline.federation.calls",
     "worldline.federation.participant.participant",
     "worldline.federation.participant.connection",
@@ -54,6 +53,7 @@ COMPILED = (
     "worldline.spacetime.geometry",
     "worldline.spacetime.lanes",
     "worldline.spacetime.core",
+    "worldline.watch.reel",
 )
 
 UNCOMPILED = "WORLDLINE_UNCOMPILED"

@@ -92,6 +92,7 @@ def test_a_debugger_has_the_terminal_and_the_others_wait_to_be_shown(file: str, 
     assert f"{undisturbed(file)}\r\n" in after
 
 
+@pytest.mark.long
 def test_typed_signals_are_the_participants(file: str, tmp_path: Path) -> None:
     with terminal_session(tmp_path, "run", file, "--debug", "thinker", "--no-record") as session:
         session.wait_for("(Pdb) ")

@@ -181,6 +181,7 @@ def test_a_name_that_isnt_there_is_no_matter_where_nothing_differs(
     assert "'nobody' doesn't differ" in done.stderr
 
 
+@pytest.mark.long
 def test_runs_and_their_recordings_end_with_the_command(tmp_path: Path) -> None:
     fifo, file, folder = tmp_path / "fifo", tmp_path / "hangs.py", tmp_path / "temporary"
     os.mkfifo(fifo)
@@ -251,6 +252,7 @@ def model(extra: int = 0, tells: bool = False):
 """
 
 
+@pytest.mark.long
 def test_other_numbers_of_what_was_received_are_no_cause_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

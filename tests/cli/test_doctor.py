@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 from msgspec import json
@@ -44,8 +45,8 @@ def test_what_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> 
         "found": "worlds whose processes find each other on a network",
         "advice": "make extras WITH=zenoh in the clone of Worldline",
     }
-    monkeypatch.setattr(doctor, "__file__", "/site-packages/worldline/cli/doctor.py")
-    assert parts()["zenoh"]["advice"] == "pip install '.[zenoh]' in the clone of Worldline"
+    monkeypatch.setattr("worldline.extras._PACKAGE", Path("/lib/site-packages/worldline"))
+    assert parts()["zenoh"]["advice"] == "pip install 'worldline[zenoh]'"
     assert found["mpi"]["state"] == "missing"
 
 

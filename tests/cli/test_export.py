@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import re
+import struct
 import sys
+from errno import ENOSPC
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +17,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from worldline.experiments.table import Row, SweepFile
+from worldline.extras import installing
 from worldline.model import plan
 from worldline.model.errors import UsageError
 from worldline.recording import Recorder, Recording
@@ -143,6 +148,39 @@ def test_an_lcm_log_is_the_one_that_the_run_would_have_written(worldline: Comman
     assert Path("played.log").read_bytes() == live
 
 
+@pytest.mark.parametrize("command", [("export", "pair.mcap", "kept.log"), ("replay", "pair.mcap", "--lcm", "kept.log")])
+def test_a_log_stays_if_there_is_nothing_to_put_in_its_place(
+    worldline: Command, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "pair.toml").write_text(TOML.replace('"ping"', '"ping/left"'))
+    (tmp_path / "pair.py").write_text(PYTHON)
+    assert worldline("run", "pair.toml", "--executor", "in-process", "-q")[0] == 0
+    before = struct.pack(">I", 0xEDA1DA01)
+    Path("kept.log").write_bytes(before)
+    code, _, errors = worldline(*command)
+    assert (code, "'ping/left' can't name a participant on a public LCM" in errors) == (2, True)
+    assert Path("kept.log").read_bytes() == before
+
+
+def test_a_log_that_isnt_whole_is_told_whoever_asked_for_silence(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int, _data: bytes) -> None:
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    (tmp_path / "pair.toml").write_text(TOML)
+    (tmp_path / "pair.py").write_text(PYTHON)
+    monkeypatch.setattr("worldline.metasim.public.mirror.write_all", full)
+    code, _, errors = worldline("run", "pair.toml", "--executor", "in-process", "-q", "--lcm", "run.log")
+    assert code == 0  # The run has its result; it is the log that isn't whole.
+    assert re.search(r"^warning: public LCM run.log: 0 messages, \d+ lost: No space left on device$", errors, re.M)
+    played = ("replay", "pair.mcap", "-q", "--speed=max", "--lcm=pair.log")
+    for command in (("export", "pair.mcap", "pair.log"), played):
+        code, _, errors = worldline(*command)
+        assert code == 3
+        assert "the LCM log can't be written: No space left on device (it has what there was room for)" in errors
+
+
 def test_a_frame_has_exact_times_and_all_fields(recording: Path) -> None:
     pandas = pytest.importorskip("pandas")
     frame: Any = Recording(recording).frame("thing")
@@ -200,7 +238,7 @@ def test_what_isnt_installed_is_named(
         code, _, errors = worldline("export", "run.mcap", "--to", "parquet")
         assert (code, errors) == (
             2,
-            "worldline: Parquet needs pyarrow, which isn't installed (pip install pyarrow)\n",
+            f"worldline: Parquet needs pyarrow, which isn't installed ({installing('tables')})\n",
         )
         assert not Path("run.parquet").exists()
 

@@ -167,3 +167,13 @@ def test_there_is_one_layer_at_a_time(tmp_path: Path) -> None:
     assert isinstance(result.exception, UsageError)
     assert "one layer at a time, not --kernel and --nodes" in str(result.exception)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("folder", "options", "is_remarked"), [("simpy", [], True), ("shop", [], False), ("world", ["--world"], False)]
+)
+def test_a_folder_with_the_name_of_a_layer_is_remarked_on(
+    folder: str, options: list[str], is_remarked: bool, tmp_path: Path
+) -> None:
+    said = CliRunner().invoke(app, ["init", str(tmp_path / folder), *options]).output
+    assert (f"for the layer of that name: worldline init FOLDER --{folder}" in said) == is_remarked

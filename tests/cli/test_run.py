@@ -48,7 +48,7 @@ def speaker(self):
     self.advance(to="5ms")
     print("two\\nlines, and no end", end="")
     sys.stdout.flush()
-    print("said aside", file=sys.stderr)
+    print("said aside \\udcff", file=sys.stderr)
 
 def raises(self):
     self.advance(to="5ms")
@@ -224,7 +224,7 @@ def test_every_line_carries_name_and_time(worldline: Command, tmp_path: Path, ex
     assert "           5ms  speaker  two" in lines
     assert "           5ms  speaker  lines, and no end" in lines
     assert any(line.startswith("           3ms  speaker  [bold]not bold[/bold] [/] ") for line in lines)
-    assert any("said aside" in line for line in lines)
+    assert any(line.startswith(" ") and " speaker  " in line and "said aside \\udcff" in line for line in lines)
 
 
 # --- Recordings ---

@@ -350,6 +350,7 @@ def mpiexec() -> str | None:
     return str(beside) if beside.exists() else None
 
 
+@pytest.mark.long
 @pytest.mark.skipif(mpiexec() is None, reason="there is no MPI here")
 @pytest.mark.parametrize("kind", ["kernel", *later(["nodes", "spacetime"])])
 def test_one_rank_speaks(tmp_path: Path, kind: str) -> None:

@@ -167,6 +167,12 @@ def test_a_program_that_raises_is_a_failure(worldline: Command, folder: Path) ->
     assert told[-1] == f"answerer at {at}: its program raised ValueError: I've had enough, in talk.py, line {line}"
 
 
+def test_the_first_seed_may_fail(worldline: Command, folder: Path) -> None:
+    (folder / "talk.py").write_text("def ask(me):\n    raise ValueError('no')\n\n\ndef answer(me):\n    me.next()\n")
+    code, out, _ = worldline("search", "talk.toml", "--seeds", "2", "--workers", "1", "--no-shrink")
+    assert (code, out.splitlines()[0]) == (1, "1 seed: seed 0 fails")
+
+
 def test_the_story_is_told_in_the_order_in_which_each_did_it(worldline: Command, folder: Path) -> None:
     (folder / "talk.toml").write_text(FILE.replace("uniform(1ms, 9ms)", "10ms").replace("loss = 0.02", ""))
     _, output, _ = worldline("search", "talk.toml", "--property", "talk:hopeless", "--workers", "1")
@@ -572,3 +578,50 @@ def test_the_day_is_told_repeated_and_can_be_chosen(worldline: Command, folder: 
     assert (code, errors) == (2, "worldline: 'qick' isn't a kind of day (did you mean 'quick'?)\n")
     code, _, errors = worldline(*tried, "--day", "no-crsh")
     assert (code, errors) == (2, "worldline: 'no-crsh' isn't a kind of day (did you mean 'no-crash'?)\n")
+
+
+EXECUTORS = ["in-process", *(pytest.param(each, marks=pytest.mark.long) for each in ("unix", "processes(2)"))]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_run_is_judged_by_the_same_properties_on_every_executor(
+    worldline: Command, folder: Path, executor: str
+) -> None:
+    _, found, _ = worldline("search", "talk.toml", "--property", "talk:answered", "--no-shrink", "--day", "usual")
+    seed, said = re.findall(r"seed (\d+) fails\n  (.*)", found)[0]
+    (folder / "talk.toml").write_text(f'properties = ["talk:quiet"]\n{FILE}')
+    run = ("run", "talk.toml", "--executor", executor, "--record", "talk.mcap", "--property", "talk:answered")
+    code, _, error = worldline(*run, "--seed", seed)
+    assert (code, error.splitlines()[-1]) == (1, f"worldline: {said}")
+    assert f"intact: the file matches its certificate, but the run {said}\n" in worldline("info", "talk.mcap")[1]
+    assert worldline("digest", "talk.mcap")[0] == 0
+    code, output, _ = worldline(*run, "--set", "link.loss=0.0")
+    assert code == 0
+    assert "\nholds always: nobody shouts\nholds at the end: every question is answered\n2 participants" in output
+
+
+def test_a_search_judges_by_what_the_file_names_as_well(worldline: Command, folder: Path) -> None:
+    (folder / "talk.toml").write_text(f'properties = ["talk:hopeless"]\n{FILE}')
+    code, output, _ = worldline("search", "talk.toml", "--property", "talk:quiet", "--no-shrink")
+    assert code == 1
+    assert "seed 0 fails\n  at 2s: property never held: somebody shouts\n" in output
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "says"),
+    [
+        ("talk:missing", 2, "talk has no missing"),
+        ("talk", 2, "'talk' doesn't name a property (write module:function, as for an entry)"),
+        ("talk:broken", 2, "asker at 0s: the check of 'it is judged' raised ZeroDivisionError"),
+    ],
+)
+def test_what_is_no_property_is_refused_before_a_run_or_said_of_it(
+    worldline: Command, folder: Path, name: str, code: int, says: str
+) -> None:
+    found = worldline("run", "talk.toml", "--executor", "in-process", "--no-record", "--property", name)
+    assert (found[0], says in found[2]) == (code, True)
+
+
+def test_other_models_have_properties_of_their_own(worldline: Command) -> None:
+    code, _, error = worldline("run", "flooding", "--property", "talk:quiet")
+    assert (code, error) == (2, "worldline: --property is for federations, and flooding is of the kind nodes\n")

@@ -50,13 +50,23 @@ def test_failures_are_shown_with_their_commands(worldline: Command) -> None:
     assert output.endswith("7 runs, 7 failed: station.sweep\n")
 
 
+def test_it_is_said_if_the_runs_werent_enough_to_be_precise(worldline: Command) -> None:
+    precise = ("--until-precise", "0.1%", "--measure", "wait.mean", "--set", "load=0.2,0.5")
+    _, output, _ = worldline("sweep", STATION, "--seeds", "3", *precise, *INLINE)
+    assert "(not within 0.1% at 2 of 2 combinations: allow more runs, with --seeds)" in output
+
+
 def test_without_scipy_there_are_means(worldline: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
     monkeypatch.setitem(sys.modules, "scipy", None)
     code, output, _ = worldline("sweep", STATION, "--seeds", "2", "--measure", "served", *INLINE)
     assert (code, output.splitlines()[1:]) == (
         0,
-        ["2     20", "(without intervals: those need scipy, pip install '.[experiments]')", "2 runs: station.sweep"],
+        [
+            "2     20",
+            "(without intervals: those need scipy, make extras WITH=experiments in the clone of Worldline)",
+            "2 runs: station.sweep",
+        ],
     )
     code, _, said = worldline("sweep", STATION, "--until-precise", "2%", "--measure", "served", *INLINE)
     assert (code, "intervals need scipy" in said) == (2, True)
@@ -71,7 +81,7 @@ def test_without_scipy_there_are_means(worldline: Command, monkeypatch: pytest.M
         ((STATION, "--design", "spiral:4"), "there is no design 'spiral:4'"),
         ((STATION, "--executor", "tcp"), "'tcp' can't be used here"),
         ((STATION, "--save", "nowhere/x.sweep"), "there is no folder nowhere"),
-        ((STATION, "--measure", "wait.maen", *INLINE), "did you mean 'wait'?"),
+        ((STATION, "--measure", "wait.maen", *INLINE), "did you mean 'wait.mean'?"),
         (("nothing.py",), "there is no file nothing.py"),
         (("none.sweep",), "there is no file none.sweep"),
         (("none.sweep", "--seed", "3"), "has runs already"),
@@ -88,3 +98,29 @@ def test_mistakes_are_told_in_a_line(worldline: Command, arguments: tuple[str, .
 def test_run_leads_to_sweep(worldline: Command) -> None:
     code, _, error = worldline("run", STATION, "--seeds", "10")
     assert (code, "`worldline sweep TARGET --seeds 10` has many runs" in error) == (2, True)
+
+
+def test_runs_that_dont_depend_on_their_seeds_are_told(worldline: Command, tmp_path: Path) -> None:
+    script = tmp_path / "bank.py"
+    script.write_text(
+        "import random, simpy\nrandom.seed(3)\nenv = simpy.Environment()\nenv.timeout(random.random())\nenv.run()\n"
+    )
+    said = "(all runs are the same, whatever their seed: does the model seed its draws itself?)"
+    assert said in worldline("sweep", str(script), "--seeds", "2", *INLINE)[1]
+    script.write_text(script.read_text().replace("random.seed(3)", ""))
+    assert said not in worldline("sweep", str(script), "--seeds", "2", "--force", *INLINE)[1]
+
+
+def test_a_warm_up_that_leaves_nothing_is_told(worldline: Command) -> None:
+    late = ("--measure", "wait.mean", "--warm-up", "1000h")
+    assert "\n(no run has a number for wait.mean)\n" in worldline("sweep", STATION, "--seeds", "2", *late, *INLINE)[1]
+
+
+def test_a_limit_is_told_alike_however_far_a_run_has_come(worldline: Command, tmp_path: Path) -> None:
+    model = tmp_path / "endless.py"
+    model.write_text(
+        "import worldline.simpy as simpy\n\ndef clock(env):\n    while True:\n        yield env.timeout(1)\n\n"
+        "def model():\n    env = simpy.Environment()\n    env.process(clock(env))\n    return env\n"
+    )
+    _, output, _ = worldline("sweep", str(model), "--seeds", "1", "--seconds-max", "0.05", *INLINE)
+    assert "failed: it has taken more than 0.05 seconds of real time (is there an endless loop?" in output

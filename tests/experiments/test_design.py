@@ -27,6 +27,11 @@ def test_python_values_are_settings() -> None:
     assert as_settings({"a": [1, 2.5], "b": True, "c": "x", "d": range(2)}) == ("a=1,2.5", "b=yes", "c=x", "d=0,1")
 
 
+def test_a_table_has_words_for_what_isnt_a_finite_number() -> None:
+    design = made_design(["limit=nan,inf,1e3"])
+    assert [design.cells(point) for point in range(3)] == [("nan",), ("inf",), (1000.0,)]
+
+
 def test_a_latin_hypercube_has_a_value_in_each_stratum() -> None:
     design = made_design(["rate=0..1.0", "count=1..10", "pause=1s..3s", "kind=a,b"], "latin:10", seed=3)
     rates, counts, pauses, kinds = zip(*design.points, strict=True)

@@ -94,7 +94,7 @@ def test_a_column_is_named_by_series_or_member() -> None:
         "late": 2,
         "events": 9,
     }
-    with pytest.raises(UsageError, match=r"nothing measures 'wiat.mean' \(did you mean 'wait'\?\)"):
+    with pytest.raises(UsageError, match=r"nothing measures 'wiat.mean' \(did you mean 'wait.mean'\?\)"):
         found.columns(["wiat.mean"])
     with pytest.raises(UsageError, match="wait is many values"):
         found.columns(["wait"])

@@ -120,23 +120,27 @@ def test_failures_are_tried_again_if_that_is_wanted(tmp_path: Path) -> None:
 
 @pytest.mark.once
 def test_a_sweep_killed_twice_and_finished_equals_the_undisturbed(tmp_path: Path) -> None:
-    """With real processes: the command, killed by SIGKILL when it has some rows, twice."""
-    path = tmp_path / "killed.sweep"
-    command = [sys.executable, "-m", "worldline", "sweep", str(STATION), "--set", "load=0.3,0.6", "--seeds", "20"]
-    command += ["--set", "customers=4000", "--executor", "processes(2)", "--save", str(path), "--quiet"]
-    rows = 0
+    """With real processes: the command, killed by SIGKILL in the run of a seed, and then in that of another."""
+    model, path, pid = tmp_path / "killing.py", tmp_path / "killed.sweep", tmp_path / "pid"
+    model.write_text(
+        f"{STATION.read_text()}\nimport os, signal\nfrom pathlib import Path\n_model = model\n"
+        f"def model(*, seed: int = 0, load: float = 0.5):\n"
+        f"    flag = Path({str(tmp_path)!r}, f'killed in {{seed}}')\n"
+        f"    if seed in (5, 12) and not flag.exists():\n"
+        f"        flag.touch()\n"
+        f"        os.kill(int(Path({str(pid)!r}).read_text()), signal.SIGKILL)\n"
+        f"        signal.pause()\n"  # Until this process finds that the command's is gone.
+        f"    return _model(seed=seed, load=load, customers=50)\n"
+    )
+    command = [sys.executable, "-m", "worldline", "sweep", str(model), "--set", "load=0.3,0.6", "--seeds", "20"]
+    command += ["--executor", "processes(2)", "--save", str(path), "--quiet"]
     for _ in range(2):
-        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
-        while process.poll() is None and _rows(path) <= rows:
-            time.sleep(0.01)
-        process.kill()
-        process.wait()
-        assert rows < _rows(path) <= 40
-        rows = _rows(path)
+        shell = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(pid), *command]
+        assert subprocess.run(shell, cwd=tmp_path, stdout=subprocess.DEVNULL, check=False).returncode == -signal.SIGKILL
+        assert _rows(path) < 40  # How many were written by then is up to the machine.
     subprocess.run(command, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     undisturbed = tmp_path / "undisturbed.sweep"
-    settings = {"load": [0.3, 0.6], "customers": 4000}
-    worldline.sweep(str(STATION), settings, seeds=20, path=undisturbed, executor="inline")
+    worldline.sweep(str(model), {"load": [0.3, 0.6]}, seeds=20, path=undisturbed, executor="inline")
     assert path.read_bytes() == undisturbed.read_bytes()
 
 
@@ -185,7 +189,7 @@ def test_runs_are_added_until_it_is_precise(tmp_path: Path) -> None:
     [
         ({"until_precise": 0.02}, "what is to be precise"),
         ({"until_precise": 2.0, "measures": ["wait.mean"]}, "isn't a precision"),
-        ({"measures": ["wiat.mean"]}, r"nothing measures 'wiat.mean' \(did you mean 'wait'"),
+        ({"measures": ["wiat.mean"]}, r"nothing measures 'wiat.mean' \(did you mean 'wait.mean'"),
         ({"measures": ["wait"]}, "wait is many values"),
         ({"fields": ["pose.x"]}, "no message has a number 'pose.x'"),
         ({"measure": ["wait.mean"]}, r"takes no 'measure' \(did you mean 'measures'"),
@@ -200,6 +204,7 @@ def test_runs_are_added_until_it_is_precise(tmp_path: Path) -> None:
 def test_what_cant_be_swept_is_refused(tmp_path: Path, more: dict[str, object], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         worldline.sweep(STATION, path=tmp_path / "refused.sweep", **{"executor": "inline", **more})  # type: ignore[arg-type]
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_function_is_a_target_if_workers_can_load_it(tmp_path: Path) -> None:
@@ -244,3 +249,25 @@ def test_executors_are_written_as_everywhere() -> None:
     assert as_sweep_executor(None).kind == as_sweep_executor("processes").kind == "processes"
     with pytest.raises(UsageError, match="each run of it is inline"):
         prepared_sweep(str(STATION), (), options=RunOptions(executor="inline"))
+
+
+@pytest.mark.parametrize("kind", ["file", "Machine"])
+def test_rows_of_other_code_are_refused_wherever_a_program_has_it(kind: str, tmp_path: Path) -> None:
+    """A server that is given its application by name doesn't import it where that could be read."""
+    (tmp_path / "server.py").write_text(
+        "import importlib, sys\nname = sys.argv[1].partition(':')[0]\nimportlib.import_module(name).serve()\n"
+    )
+    (tmp_path / "orders.py").write_text("def serve():\n    print('one')\n")
+    target = tmp_path / ("shop.toml" if kind == "file" else "shop.py")
+    target.write_text(
+        '[[participants]]\nname = "shop"\nmodule = "server orders:app"\n'
+        if kind == "file"
+        else "from worldline import Federation, Machine\n"
+        f"model = Federation({{'shop': Machine('server', 'orders:app', module=True, directory={str(tmp_path)!r})}})\n"
+    )
+    path = tmp_path / "shop.sweep"
+    worldline.sweep(target, seeds=1, path=path, executor="inline", until="1s")
+    worldline.sweep(target, seeds=2, path=path, executor="inline", until="1s")
+    (tmp_path / "orders.py").write_text("def serve():\n    print('two')\n")
+    with pytest.raises(UsageError, match=r"other code: orders\.py has changed"):
+        worldline.sweep(target, seeds=3, path=path, executor="inline", until="1s")

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from worldline.builds import build
 from worldline.federation import sockets
+from worldline.federation.server import run_journal
 from worldline.federation.server.connection import READ, WRITE, SocketWatch, socket_watch
 from worldline.federation.sockets import wake_every
 
@@ -136,3 +138,84 @@ def test_a_watch_tells_what_is_ready(watch: Any, pair: Pair) -> None:
         assert sockets.ready(0.001) == []
     finally:
         sockets.close()
+
+
+# --- Locks, the clock and records ---
+
+LOCKS: dict[str, Any] = {"Python": (threading.Lock, threading.RLock)}
+if build == "compiled":
+    calls = import_module("worldline.federation.calls")
+    LOCKS["C"] = (calls.Mutex, calls.ReentrantMutex)
+
+
+@pytest.mark.parametrize("kinds", LOCKS.values(), ids=LOCKS)
+def test_a_lock_keeps_other_threads_out(kinds: tuple[Any, Any]) -> None:
+    for kind in kinds:
+        lock, seen = kind(), list[bool]()
+
+        def look(lock: Any = lock, seen: list[bool] = seen) -> None:
+            seen.append(lock.acquire(blocking=False))
+
+        looks = threading.Thread(target=look)
+        with lock:
+            looks.start()
+            looks.join()
+        assert seen == [False]
+        with pytest.raises(KeyError), lock:
+            raise KeyError
+        assert lock.acquire(blocking=False)
+        waits = threading.Thread(target=lock.__enter__)
+        waits.start()
+        lock.release()
+        waits.join(10)
+        assert not waits.is_alive()
+
+
+@pytest.mark.parametrize("kinds", LOCKS.values(), ids=LOCKS)
+def test_only_a_reentrant_lock_can_be_taken_twice(kinds: tuple[Any, Any]) -> None:
+    once, often = (kind() for kind in kinds)
+    with once, often, often:
+        assert not once.acquire(blocking=False)
+        assert often.acquire(blocking=False)
+        often.release()
+        left: list[bool] = []
+        asks = threading.Thread(target=lambda: left.append(often.acquire(blocking=False)))
+        asks.start()
+        asks.join()
+        assert left == [False]
+    assert once.acquire(blocking=False)
+
+
+@pytest.mark.parametrize("kinds", LOCKS.values(), ids=LOCKS)
+def test_a_handler_that_raises_ends_the_wait_for_a_lock(kinds: tuple[Any, Any]) -> None:
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    lock = kinds[0]()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with lock:
+            signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+            with pytest.raises(InterruptedError), lock:
+                pass
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    with lock:
+        pass
+
+
+@pytest.mark.skipif(build != "compiled", reason="there is only one of each")
+def test_the_compiled_clock_and_records_are_those_of_python() -> None:
+    before = time.monotonic()
+    assert before <= calls.monotonic() <= time.monotonic()
+    rooms = bytearray(100), bytearray(100)
+    check = 0xFFFFFFFF
+    for place, body in ((3, b""), (23, b"a record" * 4), (75, bytearray(b"more"))):
+        facts = (place, check, 2**63 + 5, 2 << 24 | 70_000, body)
+        check = run_journal._written(rooms[0], *facts)
+        assert calls.write_record(rooms[1], *facts) == check
+        assert rooms[0] == rooms[1]
+    with pytest.raises(ValueError, match="no room"):
+        calls.write_record(rooms[1], 90, 0, 0, 0, b"")

@@ -432,6 +432,7 @@ def test_an_interrupted_run_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     programs = {"a": Program(interrupted, subscribes=["t"])}
     programs |= {name: Program(bystander, subscribes=["t"]) for name in ("b", "c")}
     monkeypatch.setattr(inprocess, "_PATIENCE_S", 40.0)
+    monkeypatch.setattr("worldline.federation.inprocess.strand._PATIENCE_S", 40.0)
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run(federation(**programs))

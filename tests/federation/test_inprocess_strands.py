@@ -136,6 +136,7 @@ def test_a_run_that_is_interrupted_unwinds_everybody_though_they_call_us_on_thei
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(inprocess, "_PATIENCE_S", 40.0)
+    monkeypatch.setattr("worldline.federation.inprocess.strand._PATIENCE_S", 40.0)
     unwound: list[str] = []
     begun = threading.Event()
 

@@ -321,7 +321,8 @@ def test_an_error_without_a_text_has_a_name() -> None:
 
 def test_a_port_in_use_is_refused() -> None:
     with Server(two()) as server:
-        with pytest.raises(UsageError, match=rf"can't listen on tcp://127.0.0.1:{server.address.port}: .*in use"):
+        port = server.address.port
+        with pytest.raises(UsageError, match=rf"can't listen on tcp://127.0.0.1:{port}: .*in use .choose another port"):
             Server(two(), server.address).open()
         both(server)
 

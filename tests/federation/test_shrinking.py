@@ -23,7 +23,7 @@ def send(me: Participant) -> None:
 
 def hear(me: Participant) -> None:
     for _ in me.messages():
-        pass
+        me.log("heard")
 
 
 @at_end("all arrive")
@@ -79,7 +79,7 @@ def test_it_happens_to_earlier_messages() -> None:
 
 @at_end("b is never without news for long")
 def is_steady(story: Story) -> bool:
-    heard = [each.at for each in story.received("x", by="b")]
+    heard = [each.at for each in story.noted(by="b")]
     return all(after - before < 45 * MS for before, after in zip(heard, [*heard[1:], story.now], strict=True))
 
 
@@ -117,7 +117,7 @@ def test_a_fault_lasts_only_as_long_as_it_takes(faults: list[str], left: str) ->
 
 @at_end("b gets something")
 def is_heard(story: Story) -> bool:
-    return len(story.received("x")) > 0
+    return len(story.noted(by="b")) > 0
 
 
 @at_end("nothing befalls anybody")

@@ -132,6 +132,20 @@ def test_that_an_incarnation_fails_and_when(tmp_path: Path, program: str) -> Non
     assert [done.now, done.differences[0].first.at] == [45_000_000 + 3_000_000 * (program == "later")] * 2
 
 
+def test_a_crash_waits_for_a_message_that_it_loses(tmp_path: Path) -> None:
+    def frail(me: Participant) -> None:
+        me.publish("said", b"%d" % me.incarnation)
+        for message in me.messages():
+            me.publish("said", message.payload)
+
+    programs = {"clock": Program(ticking), "frail": Program(frail, subscribes=["count"])}
+    made = Federation(programs, until="50ms", faults=["frail receives count 3: crash frail 7ms"])
+    recording = recorded(made, tmp_path / "run.mcap")
+    plan = made.plan()
+    done = alone(recording, made, "frail", life=lifecycle_of("frail", plan.network, plan.faults))
+    assert (said(done), done.is_whole) == ([], True)
+
+
 @pytest.mark.parametrize("estop", ["2ms", "20ms"])
 def test_who_peeks_sees_as_far_as_an_emergency_stop_lets_it(tmp_path: Path, estop: str) -> None:
     def peeking(me: Participant) -> None:

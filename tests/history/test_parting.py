@@ -117,6 +117,13 @@ def test_who_was_made_by_one_that_parted_is_a_symptom() -> None:
     assert reasons(a, of()) == {"ann": (Origin.ITSELF, None), "ann/child": (Origin.MAKER, "ann")}
 
 
+def test_what_happens_from_outside_makes_no_member() -> None:
+    kernel, other = of(**{"": Membership(0, 9), "shop": Membership(0, 9)}), of(bank=Membership(0, 9))
+    causes = explain(part(kernel, other))
+    assert causes.first == ["", "bank", "shop"]
+    assert [causes.symptoms(name) for name in causes.first] == [[], [], []]
+
+
 def test_a_network_that_differs_is_a_cause_even_if_its_sender_has_parted() -> None:
     a = of(sending(1, "ann", b"1"), sending(5, "ann", b"2", (to("bob", 7),)))
     b = of(sending(1, "ann", b"!"), sending(5, "ann", b"2", (to("bob", 7, "cable"),)))

@@ -336,7 +336,7 @@ def test_what_cannot_come_back_is_left_behind() -> None:
     simulation.run(executor="processes(2)")
     state = vars(simulation["a"])
     assert state["plain"] == [1, 2, 5]
-    for name, reason in (("lock", "_thread.lock"), ("function", "lambda"), ("timer", "an entity can't be copied")):
+    for name, reason in (("lock", "_thread.lock"), ("function", "lambda"), ("timer", "a scheduled event")):
         assert isinstance(state[name], LeftBehind)
         assert reason in state[name].reason
         assert repr(state[name]) == f"<left behind in the worker: {state[name].reason}>"

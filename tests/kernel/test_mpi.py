@@ -261,7 +261,7 @@ players().run(executor="mpi")
     last = ended.stderr.splitlines()[-1]
     assert last.startswith("worldline.model.errors.UsageError: MPI can't be used: ")
     assert "mpi4py" in last
-    assert last.endswith("(pip install '.[mpi]' in the clone of Worldline)")
+    assert last.endswith("(make extras WITH=mpi in the clone of Worldline)")
 
 
 def test_without_mpiexec_there_is_one_rank() -> None:

@@ -141,6 +141,14 @@ def test_the_refusal_of_a_float_says_what_to_write() -> None:
         play(sleep)
 
 
+def test_the_refusal_of_a_limit_says_for_what_there_is_none() -> None:
+    def sleep(me: Any) -> Steps:
+        yield wait(5 * MS, limit="1ms")
+
+    with pytest.raises(ModelError, match=r"can't wait for 5000000, .* \(wait\(\) is for signals, processes, turns"):
+        play(sleep)
+
+
 def test_the_refusal_of_a_wait_names_the_innermost_line_of_the_process_that_yields() -> None:
     def nap() -> Steps:
         yield -1

@@ -103,3 +103,4 @@ def test_a_run_whose_workers_mostly_wait_says_so(capfd: pytest.CaptureFixture[st
     said = capfd.readouterr().err
     assert said.count("worldline: processes(2) is slower than one process, at about 0.") == 1
     assert "a worker may go on for 1us until it has to hear from the others" in said
+    assert "into links, with declared_only=True if only linked entities talk" in said

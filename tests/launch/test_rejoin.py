@@ -235,6 +235,7 @@ def test_a_run_that_was_killed_is_taken_up_from_its_journal(stage: Stage, tmp_pa
     assert not journal.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{"workers": 1}, {"roles": SpecialRoles(twinned=("ann", "bob"))}], ids=str)
 def test_one_that_had_left_isnt_started_when_a_run_is_taken_up(
     stage: Stage, tmp_path: Path, options: dict[str, object]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,16 @@ def test_what_was_learned_balances_the_pole(tmp_path: Path) -> None:
     script = "import balance, learn; env = balance.make(); print('return', learn.play(env, balance.LEARNED, seed=77))"
     *_, last = worker_script(script, tmp_path).splitlines()
     assert float(last.split()[1]) > 400
+
+
+@pytest.mark.once
+def test_any_learner_can_be_given_the_environment(tmp_path: Path) -> None:
+    """Gymnasium's own checker has nothing to say of it; where stable-baselines3 is, a learner of its trains on it."""
+    checked = "import balance, gymnasium.utils.env_checker as c; c.check_env(balance.make(), skip_render_check=True)"
+    worker_script(f"import warnings; warnings.simplefilter('error')\n{checked}", tmp_path)
+    train = [sys.executable, str(FOLDER / "train.py"), "--steps", "1024"]
+    ran = subprocess.run(train, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    if find_spec("stable_baselines3") is None:
+        assert (ran.returncode, ran.stderr) == (1, "this needs stable-baselines3: pip install stable-baselines3\n")
+    else:
+        assert "after 1,024 steps: " in ran.stdout

@@ -53,12 +53,15 @@ def test_times_that_are_refused(given: Any, problem: str) -> None:
 
 @given(PERIODS, st.sampled_from([0.0, 0.005, 0.3]), st.integers(0, 100_000))
 def test_a_grid_has_the_floats_that_a_simulator_computes(period: float, offset: float, number: int) -> None:
-    grid = Grid(period, offset)
-    own = {offset + number * period, float(Fraction(offset) + Fraction(period) * number)}
-    time = round(Fraction(min(own)) * SECOND)
-    assert set(grid.floats(time)) == own
-    if period > 1e-8:
-        assert not grid.floats(time + 2)
+    for fused, own in (
+        (False, offset + number * period),
+        (True, float(Fraction(offset) + Fraction(period) * number) if offset else number * period),
+    ):
+        grid = Grid(period, offset, fused=fused)
+        time = round(Fraction(own) * SECOND)
+        assert grid.float_at(time) == own
+        if period > 1e-8:
+            assert grid.float_at(time + 2) is None
 
 
 @given(PERIODS, st.integers(0, 10_000), st.integers(-1, 1))

@@ -625,5 +625,5 @@ except UsageError as error:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert (
         done.stdout
-        == "Drake isn't installed (pip install '.[drake]' in the clone of Worldline, on Python 3.12 or newer)\n"
+        == "Drake isn't installed (make extras WITH=drake in the clone of Worldline, on Python 3.12 or newer)\n"
     )

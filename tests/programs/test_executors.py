@@ -84,6 +84,7 @@ def digest_of(printed: str) -> str:
     return found[1]
 
 
+@pytest.mark.long
 def test_one_digest_on_every_executor(tmp_path: Path) -> None:
     file = written(tmp_path, OFFICE, 'seed = 1\nlink = { latency = "uniform(1ms, 3ms)", loss = 0.05 }')
     first = run(file, "in-process")

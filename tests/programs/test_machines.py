@@ -9,7 +9,6 @@ import random
 import select
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import threading
@@ -25,7 +24,6 @@ from typing import Any
 
 import pytest
 
-from tests.federation.transports import make_certificate
 from worldline import Federation, Machine, Network, Program, Rule, WorldlineError, clock, link, partition, run
 from worldline.errors import ConfigurationError
 from worldline.federation.inprocess.checker import check
@@ -507,31 +505,6 @@ def test_what_is_allowed_by_name_gets_out(tmp_path: Path) -> None:
         run(Federation({"a": Machine(program, allow=["processes"])}))
     with pytest.raises(ConfigurationError, match="'time' can't be allowed"):
         Machine(program, allow=["time"])
-
-
-def test_asyncios_tls_can_be_allowed(tmp_path: Path) -> None:
-    certificate, key = make_certificate(tmp_path, "DNS:server")
-
-    async def server() -> None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-
-        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(await reader.readline())
-            writer.close()
-
-        async with await asyncio.start_server(handle, port=443, ssl=context) as listening:
-            await listening.serve_forever()
-
-    async def client() -> None:
-        context = ssl.create_default_context(cafile=str(certificate))
-        reader, writer = await asyncio.open_connection("server", 443, ssl=context)
-        writer.write(b"hello\n")
-        say(await reader.readline(), round(time.monotonic(), 3))
-        writer.close()
-
-    run(Federation({"server": Machine(server, allow=["tls"]), "client": Machine(client, allow=["tls"])}, until="9s"))
-    assert LINES == [(b"hello\n", 0.006)]
 
 
 def test_a_program_that_fails_fails_the_run_with_its_line() -> None:

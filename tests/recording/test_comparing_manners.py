@@ -88,6 +88,7 @@ def test_runs_without_a_common_member_are_strangers(whole: Path, tmp_path: Path)
     assert "cause" not in shown
 
 
+@pytest.mark.long
 def test_targets_of_different_kinds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(KERNEL)

@@ -355,6 +355,12 @@ def test_what_isnt_a_recording_is_refused(path: Path, data: bytes, words: str) -
         Recording(path)
 
 
+def test_another_kind_of_file_leads_to_the_command_that_takes_it(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("# no recording")
+    with pytest.raises(UsageError, match=r"isn't an MCAP file \(worldline run .*model.py runs it\)"):
+        Recording(tmp_path / "model.py")
+
+
 def test_what_isnt_there_or_isnt_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no file"):
         Recording(tmp_path / "missing.mcap")

@@ -1,26 +1,32 @@
-"""The story of a run: one order, whatever the order of the journals, and properties that are judged on the way."""
+"""The story of a run: one order, whatever the order in which it is told, and properties that are judged on the way."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from worldline.history.journal import Befell, Journal, Noted
-from worldline.model.message import Message
+from worldline.history.observer import DOWN, LOG, Observer
+from worldline.history.plain import encoded
 from worldline.search import Story, Violation, always, at_end, eventually
-from worldline.search.properties import BrokenCheck, Happening, told_by
+from worldline.search.properties import BrokenCheck, Happening, StoryObserver
 
 
-def message(sender: str, sequence: int, topic: str, payload: bytes, sent: int, arrival: int) -> Message:
-    return Message(arrival, sent, sender, sequence, 0, topic, payload)
+def tell_a(observer: Observer) -> None:
+    observer.sent("a", 0, "x", 2, b"1", 7)
+    observer.arrives("a", 0, "b", 7, 0, None)
 
 
-def journals() -> dict[str, Journal]:
-    a, b = Journal(keep=True), Journal(keep=True)
-    a.note_sent(2, "x", b"1")
-    b.note_received(7, [message("a", 0, "x", b"1", 2, 7)])
-    b.note_sent(7, "y", b"2")
-    a.note_received(9, [message("b", 0, "y", b"2", 7, 9)])
-    return {"b": b, "a": a}
+def tell_b(observer: Observer) -> None:
+    observer.sent("b", 0, "y", 7, b"2", 9)
+    observer.arrives("b", 0, "a", 9, 0, None)
+
+
+def told(*tell: Callable[[Observer], None]) -> list[Happening]:
+    observer = StoryObserver()
+    for each in tell or (tell_a, tell_b):
+        each(observer)
+    return observer.happenings()
 
 
 def brief(happenings: list[Happening]) -> list[tuple[int, str, str, str]]:
@@ -28,7 +34,7 @@ def brief(happenings: list[Happening]) -> list[tuple[int, str, str, str]]:
 
 
 def test_it_is_told_in_the_order_of_times_names_and_own_doings() -> None:
-    found = told_by(journals())
+    found = told()
     assert brief(found) == [
         (2, "a", "sent", "x"),
         (7, "b", "received", "x"),
@@ -36,35 +42,47 @@ def test_it_is_told_in_the_order_of_times_names_and_own_doings() -> None:
         (9, "a", "received", "y"),
     ]
     assert (found[1].sender, found[0].value) == ("a", 1)
-    backwards = dict(reversed(journals().items()))
-    assert brief(told_by(backwards)) == brief(found)
+    assert brief(told(tell_b, tell_a)) == brief(found)
 
 
 def test_what_one_notes_stands_where_it_did_so() -> None:
-    journal = Journal(keep=True)
-    journal.note_aside(Noted(7, "before"))
-    journal.note_received(7, [message("a", 0, "x", b"1", 2, 7)])
-    journal.note_aside(Noted(7, "heard x"))
-    journal.note_aside(Befell(7, "a bit is flipped"))
-    journal.note_sent(7, "y", b"2")
-    journal.note_fate(7, "7ns crash b")
-    journal.note_aside(Noted(7, "7ns crash b"))  # Whatever it says, it is the program's own line.
-    journal.note_received(7, [message("a", 1, "x", b"3", 2, 7)])
-    assert [(each.kind, each.text) for each in told_by({"b": journal})] == [
-        ("noted", "before"),
+    def tell(observer: Observer) -> None:
+        for line in (
+            {"text": "before"},
+            {"text": "fault: a bit is flipped", "kind": "fault"},
+            {"text": "7ns crash b"},  # Whatever it says, it is the program's own line.
+        ):
+            observer.noted("b", LOG, 7, encoded(line))
+        observer.noted("b", "worldline/measure", 7, b'{"speed": 3}')
+        observer.sent("b", 0, "y", 7, b"2", 9)
+        observer.noted("b", LOG, 7, encoded({"text": "fault: 7ns crash b", "kind": "down"}))
+
+    assert [(each.kind, each.text) for each in told(tell_a, tell)] == [
+        ("sent", "1"),
         ("received", "1"),
-        ("noted", "heard x"),
+        ("noted", "before"),
         ("befell", "a bit is flipped"),
+        ("noted", "7ns crash b"),
         ("sent", "2"),
         ("befell", "7ns crash b"),
-        ("noted", "7ns crash b"),
-        ("received", "3"),
     ]
+
+
+def test_what_is_taken_back_was_not_received() -> None:
+    def tell(observer: Observer) -> None:
+        observer.sent("a", 0, "x", 2, b"1", 9)
+        for receiver, at in (("b", 7), ("c", 7), ("c", 8), ("d", 9)):
+            observer.arrives("a", 0, receiver, at, 0, None)
+        observer.arrives("a", 0, "b", 7, 0, DOWN)
+        observer.closed("c", "x", 8)
+        observer.closed("d", "y", 1)
+
+    assert brief(told(tell)) == [(2, "a", "sent", "x"), (7, "c", "received", "x"), (9, "d", "received", "x")]
 
 
 def judged(*properties: object) -> Story:
     story = Story()
-    story.judge(told_by(journals()), properties, {"a": 9, "b": 10})  # type: ignore[arg-type]
+    story.judge(told(), properties, {"a": 9, "b": 10})  # type: ignore[arg-type]
     return story
 
 

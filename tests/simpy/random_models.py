@@ -191,6 +191,7 @@ class RandomModel:
             lambda: env.any_of([a, b, c]),
             lambda: a | (b & c),
             lambda: env.all_of([]),
+            lambda: (env.any_of([]) & b) | c,
             lambda: (a | b) & (a | c) | env.timeout(5),
         ]
         found = yield draw.choice(kinds)()

@@ -191,6 +191,50 @@ def test_interrupts_without_a_callback_to_remove(s: Any) -> None:
 
 
 @BOTH
+def test_conditions_of_nothing_within_others(s: Any) -> None:
+    env = s.Environment()
+    done = env.timeout(1)
+    found = env.run(until=env.all_of([]) & env.any_of([]) & done)
+    assert list(found) == [done]
+
+
+@BOTH
+def test_requests_that_raise_stay_in_the_queue(s: Any) -> None:
+    env = s.Environment()
+    store, machine = s.FilterStore(env), s.PreemptiveResource(env)
+    store.put({})
+    env.run()
+
+    def process() -> Any:
+        with pytest.raises(KeyError, match="size"):
+            store.get(lambda item: item["size"])
+        yield machine.request(priority=1)
+        with pytest.raises(RuntimeError, match="not allowed to interrupt itself"):
+            machine.request(priority=0)
+
+    env.process(process())
+    env.run()
+    assert (len(store.get_queue), len(machine.put_queue), machine.count) == (1, 1, 0)
+
+
+@BOTH
+def test_an_interrupt_after_an_invalid_yield(s: Any) -> None:
+    env = s.Environment()
+
+    def process() -> Any:
+        yield "no event"
+
+    broken = env.process(process())
+    with pytest.raises(RuntimeError, match="Invalid yield value"):
+        env.run()
+    env.process(iter_of(env))
+    env.run(until=1)
+    broken.interrupt()
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'remove'"):
+        env.run()
+
+
+@BOTH
 def test_classes_of_ones_own(s: Any) -> None:
     seen: list[Any] = []
 

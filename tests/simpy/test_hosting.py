@@ -230,6 +230,9 @@ def test_digests_tell_values_and_order_apart() -> None:
     distinct = [(1, 2), (2, 1), (1,), ("a", "b"), ("b", "a"), (b"a",), ((1, "x"),), ((1, "y"),), (1.5,), (object(),)]
     assert len({digest(*values) for values in distinct}) == len(distinct)
     assert digest(object()) == digest(object())
+    not_a_number = [float("nan"), float("nan")]  # Python hashes each by its address.
+    assert digest(not_a_number[0]) == digest(not_a_number[1])
+    assert digest((not_a_number[0],)) == digest((not_a_number[1],))
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def ending(folder: Path, changes: dict[str, str], variant: str) -> int:
     return Verifier(str(file), only=[variant]).run().exit_code
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_a_sound_model_is_verified(tmp_path: Path) -> None:
     assert ending(tmp_path, {}, "hash-seed") == 0

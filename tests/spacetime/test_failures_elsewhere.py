@@ -293,7 +293,8 @@ def test_channels_are_closed_after_a_run(executor: str) -> None:
         assert isinstance(channel, Channel)
         assert not channel.is_open
         assert repr(channel) == f"<channel from {person.name} to {other.name}>"
-        for use in (lambda channel=channel: channel.send("hear"), channel.target, channel.close):
+        channel.close()  # As it is.
+        for use in (lambda channel=channel: channel.send("hear"), channel.target):
             with pytest.raises(UsageError, match="no agent acts now"):
                 use()
 

@@ -97,6 +97,7 @@ Path(sys.argv[1], str(MPI.COMM_WORLD.Get_rank())).write_text(json.dumps(told))
 """
 
 
+@pytest.mark.long
 def test_errors_and_states_are_the_same_on_all_ranks(tmp_path: Path) -> None:
     expected: dict[str, Any] = {}
     for what in (*WRONG, "circle"):

@@ -194,6 +194,11 @@ def test_what_cannot_be_run_is_explained_by_what_was_found(text: str, words: str
         ("rafft", "there is nothing to run called 'rafft' (did you mean raft?)"),
         ("nodes:relay", "nothing to run called 'nodes:relay'"),
         ("run.mcap", "run.mcap is a recording, of a run that is over (worldline info run.mcap shows it)"),
+        ("gone.mcap", "there is no file gone.mcap"),
+        ("shop.sweep", "shop.sweep isn't a file that can be run (worldline sweep shop.sweep shows it)"),
+        ("cell.timing", "cell.timing isn't a file that can be run (worldline why cell.timing reads it)"),
+        ("bad.json", "bad.json isn't a file that can be run (if a search has saved it, worldline view bad.json"),
+        ("notes.txt", "notes.txt isn't a file that can be run (the names of those end in .toml, .py or .sdf)"),
         ("missing.py", "there is no file missing.py"),
         ("missing.toml", "missing.toml"),
         ("play.toml:ann", "play.toml is a federation as a whole (write play.toml, without :ann)"),
@@ -205,9 +210,19 @@ def test_a_text_that_means_nothing_is_refused(
     target: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name in ("run.mcap", "shop.sweep", "cell.timing", "bad.json", "notes.txt"):
+        Path(name).touch()
     with pytest.raises(UsageError) as caught:
         prepare(target, RunOptions())
     assert words in str(caught.value)
+
+
+def test_a_world_isnt_asked_for_its_end_where_only_federations_will_do(tmp_path: Path) -> None:
+    (tmp_path / "yard.sdf").write_text("<sdf version='1.11'><world name='yard'/></sdf>")
+    with pytest.raises(
+        UsageError, match=r"only federations have schedules to check, and .*yard\.sdf is of the kind world"
+    ):
+        found_federation(str(tmp_path / "yard.sdf"), RunOptions())
 
 
 def test_a_name_that_is_not_there_leads_to_those_that_are(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def test_an_honest_model_gives_one_digest(worldline: Any, tmp_path: Path) -> Non
     assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
 
 
+@pytest.mark.long
 def test_a_difference_is_shown_and_its_recordings_are_kept(worldline: Any, tmp_path: Path) -> None:
     arguments = (LEAKS / "nodes_leaks.py", "--set", "leak=clock", "--only", "again")
     code, out, err = worldline("verify", *arguments, "--keep", "kept/here", "--junit", "found.xml")
@@ -67,6 +68,7 @@ def test_a_difference_is_shown_and_its_recordings_are_kept(worldline: Any, tmp_p
     assert "first cause: 1 at 2ms, sends Leak" in (failure.text or "")
 
 
+@pytest.mark.long
 def test_options_reach_every_run_and_what_a_run_leaves_is_not_left_here(worldline: Any, tmp_path: Path) -> None:
     target = EXAMPLES / "clock_sync" / "clock_sync.toml"  # Which draws a picture at its end, too.
     options = ("--executor", "in-process", "--seed", "5", "--until", "65s", "--set", "link.latency=2ms")
@@ -81,6 +83,7 @@ def test_options_reach_every_run_and_what_a_run_leaves_is_not_left_here(worldlin
 # --- What can't be done ---
 
 
+@pytest.mark.long
 def test_what_an_executor_cant_do_is_left_out_and_said_once(worldline: Any) -> None:
     (Path.cwd() / "pair.py").write_text(
         "from worldline import Federation, Program\n"

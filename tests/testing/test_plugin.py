@@ -18,6 +18,7 @@ from worldline.testing.simulated import test as simulated
 TESTS = """
 import asyncio
 import socket
+import time
 import worldline
 from worldline.search import always
 
@@ -89,6 +90,10 @@ async def test_a_host_that_needs_another(relay):
 @worldline.test(seeds=2, until="2s")
 async def test_that_never_ends(counter):
     await asyncio.sleep(100)
+
+@worldline.test(seeds=1, until="2s")
+def test_that_sleeps():
+    time.sleep(100)
 
 @always("the value stays below 3")
 def small(story):
@@ -171,6 +176,7 @@ def output(folder: Path) -> str:
     return run_pytest(folder)
 
 
+@pytest.mark.long
 def test_what_is_sound_passes_and_what_is_not_fails(output: str) -> None:
     results = dict(re.findall(r"^test_services.py::(?:TestIt::)?test_(\w+) (PASSED|FAILED)", output, re.MULTILINE))
     assert results == {
@@ -179,6 +185,7 @@ def test_what_is_sound_passes_and_what_is_not_fails(output: str) -> None:
         "a_script_over_blocking_sockets": "PASSED",
         "a_host_that_needs_another": "PASSED",
         "that_never_ends": "FAILED",
+        "that_sleeps": "FAILED",
         "a_property": "FAILED",
         "a_crash": "FAILED",
         "all_orders": "FAILED",
@@ -224,9 +231,12 @@ def test_several_processes_find_the_same_seed(folder: Path, output: str) -> None
     assert "1 failed, 1 passed" in there
 
 
-def test_a_test_that_never_ends_is_told_where_it_waits(output: str) -> None:
-    said = part(output, "test_that_never_ends")
-    line = TESTS[: TESTS.index("await asyncio.sleep(100)")].count("\n") + 1
+@pytest.mark.parametrize(
+    ("name", "wait"), [("test_that_never_ends", "await asyncio.sleep(100)"), ("test_that_sleeps", "time.sleep(100)")]
+)
+def test_a_test_that_never_ends_is_told_where_it_waits(output: str, name: str, wait: str) -> None:
+    said = part(output, name)
+    line = TESTS[: TESTS.index(wait)].count("\n") + 1
     assert f"the test was still waiting in test_services.py, line {line}, when 2s of simulated time were over" in said
     assert "Traceback" not in said
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
+from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -11,7 +14,11 @@ from worldline import Federation, Network, Program, link, run
 from worldline.federation.participant.participant import Participant
 from worldline.history.outcome import Status
 from worldline.model.errors import UsageError
-from worldline.watch.live import Holding, KeptMessages, LiveRun
+from worldline.watch.live import Holding, LiveRun
+from worldline.world import World
+from worldline.world.console import InteractionsLog, interacted, replay
+
+LEVELS = Path(__file__).parents[2] / "examples" / "world" / "levels.sdf"
 
 
 def ping(me: Participant) -> None:
@@ -33,7 +40,7 @@ def federation() -> Federation:
 def test_a_page_is_told_what_a_recording_would_be() -> None:
     live = LiveRun({"name": "tennis"})
     plain = run(federation())
-    outcome = run(federation(), observer=live, watch=live.watching(None))
+    outcome = run(federation(), observer=live.observer, watch=live.watching(None))
     live.over(outcome)
     head, rows = told(live.show.news({}))
     assert outcome.digest == plain.digest
@@ -72,9 +79,69 @@ def test_a_run_is_held_and_stepped_where_it_tells_its_status() -> None:
     assert not held_at[50].is_set()
 
 
-def test_only_the_latest_payloads_are_kept() -> None:
-    kept = KeptMessages(bytes_max=10_000)
-    kept.add([(at, "ann", "pose", bytes(100), [], at) for at in range(1000)])
-    row = {"sender": "ann", "topic": "pose"}
-    assert kept.payload({**row, "sent": 0, "number": 0}) is None
-    assert kept.payload({**row, "sent": 999, "number": 999}) == bytes(100)
+def test_a_page_does_something_to_a_world_and_a_replay_repeats_it() -> None:
+    log, live = InteractionsLog(), LiveRun({"name": "levels"})
+    asked: list[str] = []
+
+    def ask(line: str) -> str:
+        """Order it as a page does, from another thread, while the world runs."""
+        orders: Queue[str] = Queue()
+
+        def order() -> None:
+            try:
+                orders.put(live.show.order("do", {"line": line}))
+            except UsageError as error:
+                orders.put(str(error))
+
+        thread = threading.Thread(target=order)
+        thread.start()
+        while thread.is_alive():
+            hear(Status(time=world.time))
+        return orders.get()
+
+    def between() -> None:
+        if world.step == 100:
+            asked.extend(map(ask, ("command vehicle_red 1 0 0", "step 3", "fly away", "where vehicle_red")))
+
+    with World(LEVELS, engine="kinematic", spectators=[log]) as world:
+        live.takes(partial(interacted, world))
+        hear = live.watching(None)
+        world.play("300ms", between=between)
+        outcome = world.end()
+    with World(LEVELS, engine="kinematic") as untouched:
+        untouched.play("300ms")
+        usual = untouched.end()
+    assert asked[0] == "step 100 (100ms): command vehicle_red 1 0 0"
+    assert "is no interaction" in asked[1]
+    assert "no command 'fly'" in asked[2]
+    assert asked[3].startswith("vehicle_red: at ")
+    assert outcome.digest != usual.digest
+    assert replay(World(LEVELS, engine="kinematic"), log.history).digest == outcome.digest
+
+
+def test_a_world_on_a_page_offers_only_what_it_does_there() -> None:
+    with World(LEVELS, engine="kinematic") as world:
+        listed = {line.split()[0] for line in interacted(world, "help").splitlines()}
+        assert {"reset", "command", "pose", "status", "help"} <= listed
+        assert not listed & {"play", "pause", "step", "run", "quit"}
+        assert interacted(world, "help pose").startswith("pose MODEL")
+        for line in ("help quit", "quit"):
+            with pytest.raises(UsageError, match=r"is no interaction \(pause, step and resume have"):
+                interacted(world, line)
+        assert interacted(world, "status") == f"time 0s, step 0, iteration 0, state hash {world.state_hash.hex()}"
+
+
+def test_a_command_that_is_no_text_is_refused() -> None:
+    holding = Holding()
+    holding.carry_out = str.upper
+    for line in (None, 3, ["reset"]):
+        with pytest.raises(UsageError, match="a command is a line of text"):
+            holding.order("do", {"line": line})
+
+
+def test_a_command_that_the_run_never_comes_to_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worldline.watch.live._DONE_S", 0.01)
+    holding = Holding()
+    holding.carry_out = str.upper
+    with pytest.raises(UsageError, match="doesn't come to it"):
+        holding.order("do", {"line": "quit"})

@@ -70,7 +70,7 @@ def test_a_message_is_told_whole(server: PageServer) -> None:
 
 
 def test_signals_have_the_names_of_fields(server: PageServer) -> None:
-    assert json.loads(ask(server, "fields")[1]) == {"pose": ["x", "legs[0]"]}
+    assert json.loads(ask(server, "fields")[1]) == {"fields": {"pose": ["x", "legs[0]"]}, "lively": None}
     line = json.loads(ask(server, "signal?topic=pose&field=legs[0]")[1])["lines"][0]
     assert (line["who"], line["times"][:3], line["values"][:3]) == ("ann", [0, 10, 20], [0, 2, 4])
     status, content, _ = ask(server, "signal?topic=pose&field=legz[0]")

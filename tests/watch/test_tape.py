@@ -115,10 +115,10 @@ def test_a_recording_read_as_it_stands_is_what_was_sent(sendings: list[Sending],
     for start in range(0, len(records), at_once):
         rest = read.add_recorded([*rest, *records[start : start + at_once]])
     read.add((at, path.sender, path.topic, payload, [], number) for _, at, number, path, payload, _ in rest)
-    assert _content(read) == _content(sent)
+    assert content(read) == content(sent)
 
 
-def _content(tape: Tape) -> Any:
+def content(tape: Tape) -> Any:
     """Return what a tape has, by names: they may be numbered otherwise."""
     head, rows = told(tape.since({}, {}, 2**62))
     members, topics, reasons = ([*head[name], None] for name in ("members", "topics", "reasons"))

@@ -94,8 +94,9 @@ def _call(words: list[str]) -> None:
 
 
 def without_machine(page: str) -> str:
-    """Leave out how long it took, and name hashes by the order in which they occur."""
+    """Leave out how long it took, and what is said if that was long; name hashes by the order in which they occur."""
     seen: dict[str, str] = {}
+    page = re.sub(r"^still running: .*\n", "", page, flags=re.MULTILINE)
     page = re.sub(r"(simulated|runs) in [\d.]+ s", r"\1", page)
     page = re.sub(r"(  \d+) +\d+\.\d\d$", r"\1", page, flags=re.MULTILINE)  # A row of `verify` ends with seconds.
     return re.sub(r"\b[0-9a-f]{32}\b", lambda found: seen.setdefault(found[0], f"hash {len(seen)}"), page)

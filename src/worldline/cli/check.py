@@ -43,12 +43,12 @@ def check(
     console = PlainConsole()
     unfinished = ""
     with contextlib.redirect_stdout(io.StringIO()):  # What programs print, a thousand times over, is in the way here.
-        federation, replaced = found_federation(target, options)
+        federation, ready = found_federation(target, options)
         note, watch = check_notes()
         if schedule is not None:
             chosen = parse_schedule(schedule)
-            divergence = compare(federation, chosen, seconds_max=seconds_max, watch=watch, draws=replaced)
-            digest, tried = check_schedules(federation, schedules=1, draws=replaced).digest, f"schedule {schedule}"
+            divergence = compare(federation, chosen, seconds_max=seconds_max, watch=watch, draws=ready.draws)
+            digest, tried = check_schedules(federation, schedules=1, draws=ready.draws).digest, f"schedule {schedule}"
         else:
             with bar("schedules", schedules) as shown:
                 verdict = check_schedules(
@@ -58,7 +58,7 @@ def check(
                     seconds_max=seconds_max,
                     progress=note if shown is None else shown,
                     watch=watch,
-                    draws=replaced,
+                    draws=ready.draws,
                 )
             divergence, digest, unfinished = verdict.divergence, verdict.digest, verdict.unfinished
             tried = counted(verdict.schedules, "schedule")

@@ -22,12 +22,14 @@ from rich.segment import Segment
 from rich.text import Text
 
 from worldline.history.outcome import ALL_OTHERS, Status, Watch
+from worldline.model.errors import LossError
 from worldline.model.text import counted, printable, printable_colors, printable_json, printable_lines
 from worldline.model.time import FOREVER, format_time
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from worldline.metasim.public import PublicLcm
     from worldline.recording import Shelf
 
 _COLOR = re.compile(r"\x1b\[[0-9;:]*m")
@@ -63,6 +65,15 @@ def warn(text: str) -> None:
 def remark(text: str) -> None:
     """Tell the user something that the command wasn't asked for, beside what the command prints."""
     PlainConsole(sys.stderr).print(text)
+
+
+def tell_lost(public: PublicLcm) -> None:
+    """Tell what of a recording didn't get onto an LCM; if a log isn't whole, the command has failed."""
+    if public.lost:
+        for line in public.report():
+            warn(line)
+    if public.trouble:
+        raise LossError(f"the LCM log can't be written: {public.trouble}", advice="it has what there was room for")
 
 
 def own_lines(text: str) -> Text:

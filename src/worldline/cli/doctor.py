@@ -28,6 +28,7 @@ from rich.text import Text
 from worldline.builds import UNCOMPILED, build
 from worldline.cli.console import PlainConsole
 from worldline.cli.options import takes
+from worldline.extras import installing
 from worldline.model.text import counted
 
 State = Literal["works", "could be better", "missing", "broken"]
@@ -113,12 +114,6 @@ def _compiled() -> list[Finding]:
 
 def _extras() -> list[Finding]:
     return [_extra(name, module, purpose) for name, (module, purpose) in _EXTRAS.items()]
-
-
-def installing(extra: str) -> str:
-    """Say how to get an extra. What runs from a clone stays what it is: pip would compile it, and install a copy."""
-    runs_from_clone = (Path(__file__).parents[3] / "Makefile").is_file()
-    return f"make extras WITH={extra} {_CLONE}" if runs_from_clone else f"pip install '.[{extra}]' {_CLONE}"
 
 
 def _extra(name: str, module: str, purpose: str) -> Finding:

@@ -18,9 +18,10 @@ from rich.console import Console
 from rich.table import Table
 
 from worldline.builds import build
-from worldline.cli.console import PlainConsole, cell, remark, warn
+from worldline.cli.console import PlainConsole, cell, remark, tell_lost, warn
 from worldline.cli.options import takes
 from worldline.cli.runner import interruptible, losses_in_words
+from worldline.extras import installing
 from worldline.federation.inprocess.strand import GreenletStrand, strand_kind
 from worldline.files.saving import destination, save, save_parts
 from worldline.history.diff.account import named
@@ -31,7 +32,7 @@ from worldline.model.text import counted
 from worldline.model.time import FOREVER
 from worldline.programs.entries import read_machine
 from worldline.recording import Condition, Provenance, Recording, float_fingerprint
-from worldline.recording.reader import intact, narrate, recorded_account, shortcoming
+from worldline.recording.reader import intact, members_told, narrate, recorded_account, shortcoming
 from worldline.recording.tables import chrome_trace_of, csv_file, csv_of, parquet_file, parquet_of
 
 # `worldline digest`: print the digest of a recorded run, if the file is what was recorded.
@@ -80,7 +81,7 @@ def info(file: Path | None = None) -> None:
 
 
 def _installation() -> Table:
-    mpi = "installed" if find_spec("mpi4py") else "not installed: pip install '.[mpi]' in the clone of Worldline"
+    mpi = "installed" if find_spec("mpi4py") else f"not installed: {installing('mpi')}"
     return _grid(
         ("worldline", version("worldline")),
         ("python", f"{platform.python_implementation()} {platform.python_version()}"),
@@ -413,8 +414,7 @@ def _export_to_lcm(recording: Recording, path: Path, topics: Sequence[str]) -> N
     if topics:
         raise UsageError("an LCM log has all topics", advice="leave out --topic")
     public = PublicLcm(f"file://{path}")
+    public.check(dict.fromkeys(members_told(recording), ()), {})  # Before a log is written in the place of another.
     with public:
         narrate(recording, public)
-    if public.lost:
-        for line in public.report():
-            warn(line)
+    tell_lost(public)

@@ -76,12 +76,14 @@ def init(directory: Path = Path(), layer: Layer = FEDERATION) -> None:
     console.print(f"wrote {', '.join(str(directory / name) for name in names)}")
     module, extra = _NEEDED.get(chosen, ("", ""))
     if module and find_spec(module) is None:
-        from worldline.cli.doctor import installing
+        from worldline.extras import installing
 
         console.print(f"first install what it needs: {installing(extra)}")
     console.print("run it:")
     end = " --until 2s" if chosen == "world" else ""
     console.print(f"  worldline run {shlex.quote(str(directory / names[0]))}{end}")
+    if not wanted and directory.name in asdict(layer):
+        console.print(f"this is a federation; for the layer of that name: worldline init FOLDER --{directory.name}")
 
 
 def write_files(directory: Path, texts: dict[str, str]) -> None:

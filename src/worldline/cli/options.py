@@ -61,6 +61,7 @@ _SHARED = """
         repeated.
     drawn_faults: --faults KINDS  Draw faults of participants by the seed, such as crash=1,hang=2; crash-after=1 waits
         for an event.
+    properties: --property MODULE:FUNCTION  What must hold, found as from the target's folder; repeat it for several.
     --day DAY  The kind of day: usual, or some of constant, quick, tail, slow-links, bursts, no-crash and the like
         (default: a search draws one for each seed).
     --realtime RATE  Run at most this many simulated seconds per real second.

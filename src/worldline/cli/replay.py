@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from msgspec import Struct
 
-from worldline.cli.console import PlainConsole, output_free_for, print_json, remark, warn
+from worldline.cli.console import PlainConsole, output_free_for, print_json, remark, tell_lost, warn
 from worldline.cli.options import takes
 from worldline.cli.runner import interruptible
 from worldline.federation.participant.solo import reach_in, replay_alone, rules_alone
@@ -31,7 +31,7 @@ from worldline.model.reading import as_time
 from worldline.model.text import counted, printable
 from worldline.model.time import FOREVER, SECOND, format_time
 from worldline.recording import Recording
-from worldline.recording.reader import intact, narrate, recorded_account, shortcoming
+from worldline.recording.reader import intact, members_told, narrate, recorded_account, shortcoming
 from worldline.targets import Ready
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.recorded import (
@@ -46,6 +46,7 @@ from worldline.targets.recorded import (
 
 if TYPE_CHECKING:
     from worldline.cli.debugging import ReplayDebugger
+    from worldline.metasim.public import PublicLcm
 
 # Plays a recording: a line for every message when it arrives, at the speed at which it is wanted.
 
@@ -158,17 +159,23 @@ def show(
     """Play a recording, and show it on LCM if that is wanted."""
     start, end = played.span()
     lines = MessageLines((lambda _: None) if quiet else say, frozenset(played.topics), start, end)
+    public: PublicLcm | None = None
     with ExitStack() as stack:
         observer: Observer = lines
         if played.lcm or played.lcm_serve is not None:
             from worldline.metasim.public import PublicLcm  # Here, since few want one.
 
             public = PublicLcm(played.lcm, serve=played.lcm_serve)
+            public.check(
+                dict.fromkeys(members_told(recording), ()), {}
+            )  # Before a log is written in the place of another.
             stack.enter_context(public)
             if public.url is not None:
                 say(f"public LCM on {public.url}")
             observer = SeveralObservers((lines, public))
         narrate(recording, observer, pace_of(speed, start, end))
+    if public is not None:
+        tell_lost(public)
 
 
 _DIFFERS = 1

@@ -192,6 +192,7 @@ def completed(arguments: list[str]) -> list[str]:
     --no-browser
 
     Federations only:
+    --property
     --draws
     --realtime
     --shake NUMBER at least 0  Seed for a random start order and frame delays, or in-process for a random schedule. The
@@ -242,7 +243,7 @@ def run(
                     outcome = _run_federation(ready, shelf, shown, force=recording.force, page=page)
                 else:
                     outcome = run_model(ready, shelf, quiet=shown.quiet, as_json=shown.as_json, page=page)
-                    failure = outcome.failure
+                failure = outcome.failure
         except WorldlineError as error:
             if isinstance(error, UsageError) and error.at is None:  # It was refused, and hasn't begun.
                 raise

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from worldline.federation.address import Address
     from worldline.launch.file.setup import Setup
     from worldline.recording import RunRecording, Shelf
+    from worldline.search.properties import Property
     from worldline.watch.live import LiveRun
 
 
@@ -41,21 +42,22 @@ if TYPE_CHECKING:
 Say = Callable[[str, int, str], None]
 """Told the name of a participant, its time, and a line that it has printed."""
 
-_SPEAKER: ContextVar[tuple[Participant, LineSplitter] | None] = ContextVar("speaker", default=None)
+_SPEAKER: ContextVar[tuple[Participant, dict[str, LineSplitter]] | None] = ContextVar("speaker", default=None)
 
 
 class ParticipantOutput(io.RawIOBase):
-    """What is under standard output meanwhile: a participant is heard by `say`, with its name and time.
+    """What is under standard output, or standard error, meanwhile: a participant is heard by `say`, with name and time.
 
-    Standard output itself is an ordinary text file, with all that belongs to one. What bypasses Python, and what
-    threads print that a program has started, goes to where it would have gone.
+    The stream itself is an ordinary text file, with all that belongs to one. What bypasses Python, and what threads
+    print that a program has started, goes to where it would have gone.
     """
 
-    def __init__(self, say: Say, elsewhere: io.TextIOBase) -> None:
+    def __init__(self, say: Say, elsewhere: io.TextIOBase | TextIO, stream: str = "stdout") -> None:
         self._say = say
         self._elsewhere = elsewhere
-        self._usual: TextIO = sys.stdout
-        self.name = "<stdout>"
+        self._stream = stream
+        self._usual: TextIO = getattr(sys, stream)
+        self.name = f"<{stream}>"
 
     def of(self, federation: Federation) -> Federation:
         """Return the federation with programs whose output is known to be theirs."""
@@ -68,13 +70,14 @@ class ParticipantOutput(io.RawIOBase):
 
     def _heard(self, run: Callable[[Participant], object]) -> Callable[[Participant], object]:
         def speak(participant: Participant) -> object:
-            lines = LineSplitter()
+            lines = {"stdout": LineSplitter(), "stderr": LineSplitter()}
             speaking = _SPEAKER.set((participant, lines))
             try:
                 return run(participant)
             finally:
                 _SPEAKER.reset(speaking)
-                self._hear(participant, lines.finish())
+                for each in lines.values():
+                    self._hear(participant, each.finish())
 
         return speak
 
@@ -85,7 +88,7 @@ class ParticipantOutput(io.RawIOBase):
             self._elsewhere.write(taken.decode("utf-8", "replace"))
         else:
             participant, lines = speaking
-            self._hear(participant, lines.feed(taken))
+            self._hear(participant, lines[self._stream].feed(taken))
         return len(taken)
 
     def _hear(self, participant: Participant, lines: list[str]) -> None:
@@ -102,13 +105,16 @@ class ParticipantOutput(io.RawIOBase):
         """Do nothing: what is behind it isn't ours to close."""
 
     def __enter__(self) -> ParticipantOutput:
-        self._usual = sys.stdout
-        # With nothing kept back between the two: what is printed has to be told by whom.
-        sys.stdout = io.TextIOWrapper(self, encoding="utf-8", newline="\n", write_through=True)
+        self._usual = getattr(sys, self._stream)
+        # With nothing kept back between the two: what is printed has to be told by whom. What can't be encoded raises
+        # where it would in a process of its own.
+        errors = "backslashreplace" if self._stream == "stderr" else self._usual.errors
+        text = io.TextIOWrapper(self, encoding="utf-8", errors=errors, newline="\n", write_through=True)
+        setattr(sys, self._stream, text)
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.stdout = self._usual
+        setattr(sys, self._stream, self._usual)
 
 
 # Where a run is shown on LCM, and to whom.
@@ -131,8 +137,9 @@ def shown_on_lcm(
         if public.url is not None:
             say(f"public LCM on {public.url}")
         yield public if observer is None else SeveralObservers((observer, public))
+    tell = warn if public.lost else say  # What is lost is told to those, too, who want to see the outcome alone.
     for line in public.report():
-        say(line)
+        tell(line)
 
 
 # What a person does in a run in which not all participants are started like the rest: start one, or debug it.
@@ -217,6 +224,7 @@ def run_on_screen(
 
     If people start its participants, `notices` says what they have to know, and time counts from when all are there.
     """
+    properties = ready.properties()  # Before anything is started: one may not be there.
     is_debugged = ready.roles is not None and ready.roles.debugged is not None  # That may take long.
     patience_s = inf if is_debugged else ready.options.federation.patience or PATIENCE_S
     name_holder = holder_notice(screen.tell, patience_s)
@@ -241,7 +249,7 @@ def run_on_screen(
                 page_watch(status)
 
         with shown_on_lcm(ready, observer, screen.note) as shown:
-            outcome = run(shown, watch_all)
+            outcome = _judged(properties, ready, shown, lambda told: run(told, watch_all))
         tell_notices()
         return outcome
 
@@ -252,10 +260,25 @@ def run_on_screen(
 
     with screen:
         outcome = run_to_end(run_observed, recording, showing=showing, interrupt=interrupt, hurry=hurry, page=page)
+        for each in properties if outcome.failure is None else ():
+            screen.conclude(f"holds {each}")
         for line in conclusion(ready, outcome, time.monotonic() - began):
             screen.conclude(line)
         ready.verify(outcome)
     return outcome
+
+
+def _judged(
+    properties: tuple[Property, ...],
+    ready: ReadyFederation,
+    observer: Observer | None,
+    run: Callable[[Observer | None], FederationOutcome],
+) -> FederationOutcome:
+    if not properties:
+        return run(observer)
+    from worldline.targets.judging import judged  # Here, since few runs are.
+
+    return judged(properties, ready.plan().end, observer, run)
 
 
 def say_drawn(ready: ReadyFederation, screen: Screen) -> None:
@@ -274,7 +297,7 @@ def _run_in_one_process(
     ready: ReadyFederation, federation: Federation, screen: Screen, observer: Observer | None, watch: Watch
 ) -> FederationOutcome:
     output = ParticipantOutput(screen.say, screen.output)
-    with output, debugging(screen):
+    with output, ParticipantOutput(screen.say, sys.stderr, "stderr"), debugging(screen):
         try:
             return replace(ready, federation=output.of(federation)).run(observer, watch)
         except ModelError as error:

@@ -41,7 +41,7 @@ class SearchOptions(SeedsOptions, frozen=True, kw_only=True):
     """
     target: FILE.toml|FILE.py[:NAME]|FILE.json  A federation's file, a Python file that defines one as `model` or NAME,
         or a failure that was saved.
-    properties: --property MODULE:FUNCTION  What must hold, found as from the target's folder; repeat it for several.
+    --property
     --seed N  The first seed (default: the target's own).
     --until TIME  End of the run, such as 20s (default: the target's own).
     --set
@@ -69,7 +69,6 @@ class SearchOptions(SeedsOptions, frozen=True, kw_only=True):
 def search(
     target: str,
     *,
-    properties: list[str] | None = None,
     options: RunOptions,
     wanted: SearchOptions,
     day: str | None = None,
@@ -83,13 +82,13 @@ def search(
         _check_place(save_to, wanted.force)
     console = PlainConsole()
     if target.endswith(_SAVED):
-        named = RunOptions(settings=options.settings, draws=options.draws)
+        named = RunOptions(settings=options.settings, draws=options.draws, properties=options.properties)
         says_more = options != named or day or schedules or wanted.seeds != _SEEDS or wanted.keep_going or save_to
-        _repeat(console, Path(target), _request(code or "", named, properties), paging, says_more=bool(says_more))
+        _repeat(console, Path(target), _request(code or "", named), paging, says_more=bool(says_more))
         return
     if code is not None:
         raise UsageError(f"--target is for a saved failure, and {target} is a target itself", advice="leave it out")
-    request = replace(_request(target, options, properties, day), schedules=schedules)
+    request = replace(_request(target, options, day), schedules=schedules)
     name = Path(target.partition(":")[0]).stem
     trial = made_trial(request)
     if trial.schedules is not None and trial.schedules.way == "pct":
@@ -114,13 +113,13 @@ def search(
     run_search(console, searched, wanted)
 
 
-def _request(target: str, options: RunOptions, properties: list[str] | None, day: str | None = None) -> TrialRequest:
+def _request(target: str, options: RunOptions, day: str | None = None) -> TrialRequest:
     return TrialRequest(
         target=target,
         seed=options.seed,
         until=options.until,
         settings=options.settings,
-        properties=tuple(properties or ()),
+        properties=options.properties,
         faults=options.faults,
         drawn_faults=options.drawn_faults,
         table=options.draws,

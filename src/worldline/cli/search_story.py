@@ -132,7 +132,9 @@ def processors() -> int:
 
 
 def _show_report(console: Console, room: Searched[T], report: Report, *, keeps_going: bool) -> None:
-    tried = f"{counted(report.tried, 'seed')}, {counted(report.events, 'event')}"
+    tried = counted(report.tried, "seed")
+    if report.events or report.failure is None:  # Of a run that fails, they may not be known.
+        tried += f", {counted(report.events, 'event')}"
     if report.schedules > report.tried:
         tried += f", {counted(report.schedules, 'schedule')}"
     if room.tells_faults or report.faults:

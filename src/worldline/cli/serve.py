@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     """,
     OF_FEDERATION,
     """
+    --property
     --realtime
     --timing
     --patience
@@ -92,7 +93,10 @@ def serve(
     check_service(ready, access, token)
     shelf = recording.shelf(ready.recording)
     with timing_noted(ready, shelf, force=recording.force) as conclude, page_of_ready(ready, paging) as page:
-        conclude(serve_run(ready, access, token, shelf, quiet=quiet, page=page))
+        outcome = serve_run(ready, access, token, shelf, quiet=quiet, page=page)
+        conclude(outcome)
+        if outcome.failure is not None:
+            raise outcome.failure
 
 
 def check_service(ready: ReadyFederation, access: ServerOptions, token: str | dict[str, str] | None) -> None:

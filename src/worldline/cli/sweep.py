@@ -16,9 +16,10 @@ from worldline.cli.console import PlainConsole, bar, output_free_for, print_json
 from worldline.cli.options import takes
 from worldline.cli.runner import interruptible
 from worldline.experiments.measures import OF_EVERY_RUN
-from worldline.experiments.report import estimates, has_intervals, lines, shown_measures
+from worldline.experiments.report import are_all_alike, estimates, has_intervals, imprecise, lines, shown_measures
 from worldline.experiments.sweeping import Progress, Sweep, as_sweep_executor, prepared_sweep
 from worldline.experiments.table import SUFFIX, SweepTable, read_sweep
+from worldline.extras import installing
 from worldline.model.errors import Interrupted, UsageError
 from worldline.model.text import counted
 from worldline.search.searching import SECONDS_MAX
@@ -160,8 +161,18 @@ def _show(table: SweepTable, wanted: SweepOptions) -> None:
                 console.print(line)
             if {*table.measures} == {*OF_EVERY_RUN}:
                 console.print("(nothing is measured: call measure(NAME, VALUE) in the model, or name a --field)")
+            if len(failures) < len(table):
+                for name in shown_measures(table, wanted.measures):
+                    if not any(table.samples(name).values()):
+                        console.print(f"(no run has a number for {name})")
+            if are_all_alike(table):
+                console.print("(all runs are the same, whatever their seed: does the model seed its draws itself?)")
+            precise = wanted.until_precise
+            if precise is not None and (missed := imprecise(table, wanted.measures, _share(precise))):
+                where = f"{missed:,} of {counted(len(table.points()), 'combination')}"
+                console.print(f"(not within {precise} at {where}: allow more runs, with --seeds)")
             if not has_intervals():
-                console.print("(without intervals: those need scipy, pip install '.[experiments]')")
+                console.print(f"(without intervals: those need scipy, {installing('experiments')})")
             for row in failures[:_FAILURES_SHOWN]:
                 console.print(f"failed: {row['error']}", style="red")
                 console.print(f"  {row['command']}")

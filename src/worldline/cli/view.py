@@ -45,7 +45,7 @@ STEPS_MAX = 2000
     OTHER  Another recording, shown beside it, with the first difference.
     A saved failure:
     code: --target FILE.toml|FILE.py[:NAME]  What to run. A saved failure is data, and chooses no code.
-    properties: --property MODULE:FUNCTION  What must hold in it; repeat it for several.
+    --property
     --set
     --draws
     The page:
@@ -59,7 +59,6 @@ def view(
     other: Path | None = None,
     *,
     code: str | None = None,
-    properties: list[str] | None = None,
     options: RunOptions,
     page: PageOptions,
 ) -> None:
@@ -67,12 +66,12 @@ def view(
 
     It is served to this machine alone until Ctrl-C. Nothing is loaded from elsewhere.
     """
-    names_code = code is not None or properties or options != RunOptions()
+    names_code = code is not None or options != RunOptions()
     if file.suffix == ".json":
         if other is not None:
             raise UsageError("two failures can't be compared", advice="record them, and view the recordings")
         named = TrialRequest(
-            target=code or "", properties=tuple(properties or ()), settings=options.settings, table=options.draws
+            target=code or "", properties=options.properties, settings=options.settings, table=options.draws
         )
         _view_failure(file, named, page)
         return
@@ -110,7 +109,7 @@ def _view_failure(file: Path, named: TrialRequest, page: PageOptions) -> None:
 def show_federation_trial(name: str, trial: FederationTrial, page: PageOptions) -> None:
     """Run a trial of a federation, and show it on a page until its user ends that."""
     live = LiveRun({"name": printable(name), "room": "federation", "seed": trial.seed, "file": ""})
-    outcome, happenings = trial.told(observer=live)
+    outcome, happenings = trial.told(observer=live.observer)
     _show_story(live, outcome, in_words(trial), story_steps(happenings, trial.written), page)
 
 
@@ -119,7 +118,7 @@ def show_nodes_trial(name: str, trial: Trial, page: PageOptions) -> None:
     live = LiveRun({"name": printable(name), "room": "nodes", "seed": trial.seed, "file": ""})
     records: list[NodeRecord] = []
     with deadline(SECONDS_MAX):
-        outcome = trial.run(observer=live, trace=records.append)
+        outcome = trial.run(observer=live.observer, trace=records.append)
     circumstances = nodes_in_words(trial, outcome.day or USUAL_DAY)
     _show_story(live, outcome, circumstances, nodes_story_steps(trial, records), page)
 
@@ -204,8 +203,8 @@ class LivePage:
                 self._run.failed(error)
             if not isinstance(error, Interrupted):
                 how = "is over" if error is None else f"has failed ({error})"
-                remark(f"the run {how}; its page stays at {self._server.url} until Ctrl-C")
                 with interruptible_quietly():
+                    remark(f"the run {how}; its page stays at {self._server.url} until Ctrl-C")
                     signal.pause()
         finally:
             self._server.__exit__(None, None, None)

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ from worldline.world.console import (
     ScriptSession,
     check_replay,
     check_script,
+    interacted,
     line_feed,
     read_interactions,
     read_script,
@@ -330,6 +332,8 @@ class WorldSession:
                     run_ahead=self.course.run_ahead,
                 )
                 begun = time.monotonic()
+                if page is not None and not is_interactive:
+                    page.takes(partial(interacted, world))
                 try:
                     return self._played(world, watch)
                 finally:
@@ -337,10 +341,12 @@ class WorldSession:
 
         is_interactive = self._history is not None or self.course.console is not None
         with page_of(self.description.name, "world", 0, paging) as page:
+            if page is not None and is_interactive:
+                page.show.facts["orders"] = []  # What happens is said elsewhere.
             outcome = run_to_end(
                 run,
                 recording_of(self._recorder, shelf, self.outputs.say),
-                showing=nullcontext if is_interactive else lambda: progress("step"),
+                showing=nullcontext if is_interactive or self.outputs.quiet else lambda: progress("step"),
                 page=page,
             )
         self._conclude(world, outcome, time.monotonic() - begun)
@@ -388,7 +394,7 @@ class WorldSession:
         facts = {"name": printable(self.description.name), "room": "world", "file": ""}
         live = LiveRun(facts, bytes_max=2**62)
         self._written.append((lambda place: save(place, live.page().encode()), path))
-        yield WorldTeller(live, every=-(-SECOND // (_FRAMES_PER_SECOND * self.description.step)))
+        yield WorldTeller(live.observer, every=-(-SECOND // (_FRAMES_PER_SECOND * self.description.step)))
         yield Placements(live.show)
 
     # --- Running ---
@@ -406,7 +412,7 @@ class WorldSession:
             ConsoleSession(world, feed, console, pace=course.realtime, until=course.end, prompt=prompt).run()
         else:
             end = FOREVER if course.end is None else course.end
-            between = watched(world, None if self.outputs.quiet else watch, end)
+            between = watched(world, watch, end)
             world.play(course.end, pace=course.realtime, between=between)
         return world.end()
 

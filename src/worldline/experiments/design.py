@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from itertools import product
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +68,13 @@ def made_design(settings: Sequence[str], kind: str = _GRID, seed: int = 0, seeds
 
 
 def as_cell(text: str) -> Cell:
-    """Return a value as a number, if it is one."""
+    """Return a value as a number, if it is one. A table has only finite ones: others stay words."""
     for kind in (int, float):
         try:
-            return kind(text)
+            number = kind(text)
         except ValueError:
             continue
+        return number if isfinite(number) else text
     return text
 
 

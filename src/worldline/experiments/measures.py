@@ -189,20 +189,19 @@ class RunMeasures:
             if f"{member}/{each}" == what
         ]
         if not monitors:
-            raise unknown_measure(name, [*self._own, *self._by_name])
+            raise _unknown_measure(name, self._own, self._by_name)
         if not statistic:
             advice = f"say which: {name}.mean, {name}.time_mean, {name}.p90; or count, min, max, first, last, histogram"
             raise UsageError(f"{name} is many values", advice=advice)
         return MeasuredSeries(monitors, self._warm_up).statistic(statistic)
 
 
-def unknown_measure(name: str, known: Sequence[str]) -> UsageError:
+def _unknown_measure(name: str, numbers: Iterable[str], series: Iterable[str]) -> UsageError:
     """Return that a run doesn't measure what was asked for."""
-    match = _COLUMN.fullmatch(name)
-    there = f"it measures {', '.join(sorted(known))}" if known else "it measures nothing: self.measure(NAME, VALUE)"
-    return UsageError(
-        f"nothing measures {shown(name)}", advice=nearest(match[1] if match else name, known) or there, measure=name
-    )
+    known = sorted({*numbers, *series})
+    there = f"it measures {', '.join(known)}" if known else "it measures nothing: self.measure(NAME, VALUE)"
+    columns = [*numbers, *(f"{each}.{statistic}" for each in series for statistic in DEFAULTS)]
+    return UsageError(f"nothing measures {shown(name)}", advice=nearest(name, columns) or there, measure=name)
 
 
 def own_numbers(said: Any, where: str) -> dict[str, Number]:

@@ -68,6 +68,21 @@ def estimates(table: SweepTable, measure: str) -> dict[int, Interval]:
     }
 
 
+def are_all_alike(table: SweepTable) -> bool:
+    """Whether runs at a point never differ, as those of a script that seeds itself: their intervals mean nothing."""
+    found: dict[Cell, list[tuple[Cell, ...]]] = {}
+    for row in table.rows:
+        if row[-2] is None:  # It hasn't failed.
+            found.setdefault(row[0], []).append(row[3:])  # Without its replicate and seed.
+    return any(len(runs) > 1 for runs in found.values()) and all(len({*runs}) == 1 for runs in found.values())
+
+
+def imprecise(table: SweepTable, measures: Sequence[str], share: float) -> int:
+    """Return at how many points the interval of a measure isn't within a share of its mean."""
+    found = [estimates(table, measure) for measure in measures]
+    return sum(any(point not in each or each[point].relative > share for each in found) for point in table.points())
+
+
 def comparisons(table: SweepTable, measure: str) -> list[Comparison]:
     """Compare each point with the first one: by pairs if their draws are common, otherwise by Welch's interval."""
     samples = _samples(table, measure)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from math import fsum, inf, sqrt
 from typing import Any, NamedTuple
 
+from worldline.extras import installing
 from worldline.model.errors import ConfigurationError, UsageError
 
 LEVEL = 0.95
@@ -29,9 +30,7 @@ def load_scipy() -> Any:
     try:
         from scipy import stats
     except ImportError as error:
-        raise UsageError(
-            "intervals need scipy", advice="pip install '.[experiments]' in the clone of Worldline"
-        ) from error
+        raise UsageError("intervals need scipy", advice=installing("experiments")) from error
     return stats
 
 

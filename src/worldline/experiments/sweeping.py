@@ -337,11 +337,20 @@ class Sweep:
         needed = () if self.amount.precise is None else self.request.measures
         done = file.done(needed, but_failures=retries)
         wanted: list[PlannedRun] = []
+        doubtful: list[Row] = []  # What the first run doesn't measure either is refused, and leaves no file.
 
         def take(result: Result) -> None:
             row, unknown = result
-            if unknown is not None and (row.point, row.replicate) == (0, 0):
-                raise unknown
+            if unknown is not None and (0, 0) not in done:
+                if (row.point, row.replicate) == (0, 0):
+                    raise unknown
+                doubtful.append(row)
+                return
+            keep(row)
+            while doubtful and (0, 0) in done:
+                keep(doubtful.pop(0))
+
+        def keep(row: Row) -> None:
             file.add(row)
             done[row.point, row.replicate] = {name: row.measures.get(name) for name in needed}
             self.done += 1

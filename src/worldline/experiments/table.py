@@ -212,7 +212,7 @@ class SweepFile:
             raise UsageError(f"{path} can't hold a sweep: it is no file", advice="choose another place")
         if replaces and not to.is_new:
             self._check_ours_to_replace()
-        self._file = to.file
+        self._file, self._is_new = to.file, to.is_new
         self._lock = os.open(to.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         self._database: sqlite3.Connection | None = None
         self._committed = time.monotonic()
@@ -237,13 +237,17 @@ class SweepFile:
         self.close()
 
     def close(self) -> None:
-        """Keep what there is."""
+        """Keep what there is; a file that was begun, and has no rows, goes."""
         if self._database is not None:
+            is_needless = False
             with suppress(sqlite3.Error):  # A disk that is full was told of already.
                 self._write()
                 self._database.commit()
+                is_needless = self._is_new and self._database.execute("SELECT 1 FROM runs").fetchone() is None
             self._database.close()
             self._database = None
+            if is_needless:
+                self._file.unlink(missing_ok=True)
         if self._lock >= 0:  # After SQLite's: to close a file gives up all locks that a process has on it.
             os.close(self._lock)
             self._lock = -1

@@ -1,6 +1,10 @@
 # The C types of `calls.pyx`, for the compiled ends of connections.
 
 
+cdef extern from "Python.h":
+    ctypedef void* PyThread_type_lock
+
+
 cdef class SocketCalls:
     cdef object _connection
     cdef int _number
@@ -22,3 +26,17 @@ cdef class EpollWatch:
 
 
 cpdef yield_processor()
+cpdef double monotonic()
+
+
+cdef class Mutex:
+    cdef PyThread_type_lock _lock
+
+    cpdef __enter__(self)
+    cpdef release(self)
+    cdef _wait(self)
+
+
+cdef class ReentrantMutex(Mutex):
+    cdef unsigned long _owner
+    cdef Py_ssize_t _depth

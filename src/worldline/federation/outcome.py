@@ -35,6 +35,7 @@ class FederationOutcome(Outcome):
     subscribers on which none published. Both are legal, and often a mistake. `emergency` says who called an
     emergency stop, who was told of it when, and what each has done about it. `unmet` are faults that waited for an
     event, and `late` those at a time, that never happened. `journals` are there if they were asked for, in one process.
+    `failure` is a property that the run doesn't have: one that breaks off raises.
     """
 
     journals: dict[str, list[Entry]] = field(default_factory=dict)
@@ -43,6 +44,10 @@ class FederationOutcome(Outcome):
     emergency: tuple[EmergencyNote, ...] = ()
     unmet: tuple[UnmetFault, ...] = ()
     late: tuple[LateFault, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        return True
 
     def remarks(self) -> list[str]:
         ended = [] if self.standstill is None else [str(self.standstill)]

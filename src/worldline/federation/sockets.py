@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import get_ident, main_thread
-from typing import Any, NoReturn
+from typing import Any
 from weakref import WeakSet
 
 from worldline.federation.address import Address
@@ -216,19 +216,6 @@ def not_ours(participant: str) -> UsageError:
         participant=participant,
         advice="let the parent do it, or connect under another name",
     )
-
-
-class ForkedLock:
-    """Stands in a forked process where its parent has a lock: a thread that takes it is told why it can't."""
-
-    def __init__(self, participant: str) -> None:
-        self._participant = participant
-
-    def __enter__(self) -> NoReturn:
-        raise not_ours(self._participant)
-
-    def __exit__(self, *_: object) -> None:
-        """It is never entered."""
 
 
 _connected: WeakSet[Any] = WeakSet()

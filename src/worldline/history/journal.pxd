@@ -2,6 +2,7 @@ cimport cython
 
 cdef object _encode
 cdef Py_ssize_t _HASH_EVERY, _HEAVY
+cdef object _SENT, _RECEIVED
 cdef bytes _HEAVY_HEAD
 
 

@@ -1,3 +1,4 @@
+# cython: auto_pickle=True
 """What a recorder, or another observer, is told of a run.
 
 An observer is told things as a run learns of them, and between different members in an order that luck decides. What

@@ -82,6 +82,11 @@ class Outcome:
     monitors: Monitors = field(default_factory=Monitors, repr=False)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the run has come to its end."""
+        return self.failure is None
+
+    @property
     def names(self) -> list[str]:
         """Who took part; what a run was sent from outside has a chain among its members, and no name."""
         return [name for name in self.members if name != OUTSIDE]

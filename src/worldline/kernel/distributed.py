@@ -116,7 +116,7 @@ def _on_processes(
         if isinstance(what, float):
             computing.append(what)
             if len(computing) == executor.count and sum(computing) < _GAIN_MIN:
-                _advise(executor, min(map(min, lookahead)), sum(computing))
+                _advise(executor, model, min(map(min, lookahead)), sum(computing))
         else:
             assert merging is not None
             merging.hear(number, *what)
@@ -125,12 +125,13 @@ def _on_processes(
         return pool.watch(reached, told), merging
 
 
-def _advise(executor: Executor, lookahead: int, gain: float) -> None:
+def _advise(executor: Executor, model: Model, lookahead: int, gain: float) -> None:
     """Say that a run would be faster inline: `gain` is how long workers compute in a second, all together."""
+    declared = "" if model.topology.declared_only else ", with declared_only=True if only linked entities talk"
     print(
         f"worldline: {executor} is slower than one process, at about {gain:.2g} × its speed: a worker may go on for "
         f"{format_time(lookahead)} until it has to hear from the others, and too little happens in that time "
-        "(run it inline, or put the fixed part of delays into links: see Lookahead in the guide)",
+        f"(run it inline, or put the fixed part of delays into links{declared}: see Lookahead in the guide)",
         file=sys.stderr,
         flush=True,
     )

@@ -40,8 +40,10 @@ _LOW = cython.declare(cython.ulonglong, 2**32 - 1)
 
 _WORD_MAX = 2**63
 
+_Methods: Any = Random  # They take anything that has its `random` and `getrandbits`.
 Number = float  # Under its own name, Cython would take `float` for a C double, and round whole numbers.
 Mean = float | TimeLike
+Flag = bool
 
 
 @cython.cfunc
@@ -144,6 +146,10 @@ class Draws:
             return cython.cast(cython.longlong, delay)
         return int(delay)
 
+    def happens(self, chance: Number) -> Flag:
+        """Draw whether something happens that does so with this probability."""
+        return self.random() < chance
+
     def spread(self, least: int, number: int) -> int:
         """Draw one of so many whole numbers from `least` on: what `model.latency.Uniform` makes of 64 bits."""
         count: cython.ulonglong
@@ -153,24 +159,24 @@ class Draws:
             return least + (((bits >> 32) * count + ((bits & _LOW) * count >> 32)) >> 32)
         return least + (int(bits) * number >> 64)
 
-    randint = Random.randint
-    choice = Random.choice
-    choices = Random.choices
-    shuffle = Random.shuffle
-    sample = Random.sample
-    randbytes = Random.randbytes
-    gauss = Random.gauss
-    normalvariate = Random.normalvariate
-    lognormvariate = Random.lognormvariate
-    triangular = Random.triangular
-    gammavariate = Random.gammavariate
-    betavariate = Random.betavariate
-    paretovariate = Random.paretovariate
-    weibullvariate = Random.weibullvariate
-    vonmisesvariate = Random.vonmisesvariate
+    randint = _Methods.randint
+    choice = _Methods.choice
+    choices = _Methods.choices
+    shuffle = _Methods.shuffle
+    sample = _Methods.sample
+    randbytes = _Methods.randbytes
+    gauss = _Methods.gauss
+    normalvariate = _Methods.normalvariate
+    lognormvariate = _Methods.lognormvariate
+    triangular = _Methods.triangular
+    gammavariate = _Methods.gammavariate
+    betavariate = _Methods.betavariate
+    paretovariate = _Methods.paretovariate
+    weibullvariate = _Methods.weibullvariate
+    vonmisesvariate = _Methods.vonmisesvariate
 
     if hasattr(Random, "binomialvariate"):  # Since Python 3.12.
-        binomialvariate = Random.binomialvariate
+        binomialvariate = _Methods.binomialvariate
 
     def getstate(self) -> tuple[object, ...]:
         return int(self._key) | (MIRRORED if self._mirror else 0), int(self._drawn), self.gauss_next

@@ -877,6 +877,9 @@ class ScheduledEvent:
     def __repr__(self) -> str:
         return f"<event {self.topic} of {self._owner.name}, at {format_time(self.time)}>"
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a scheduled event can't be copied or sent: it belongs to its entity")
+
 
 @cython.cfunc
 def new_timer(owner: EntityBase, topic: Any, payload: Any, time: cython.longlong) -> ScheduledEvent:

@@ -10,12 +10,12 @@ from worldline.history.monitor import Monitor, checked_measure
 from worldline.history.observer import LOG, MEASURE
 from worldline.history.plain import encoded
 from worldline.kernel.account import tell_own
+from worldline.kernel.draws import Draws
 from worldline.kernel.process import EntityWithProcesses
 from worldline.kernel.roster import extras_of
 from worldline.kernel.trouble import METHODS, PROPERTIES, check_class
 from worldline.model.errors import UsageError, shown
 from worldline.model.message import check_name
-from worldline.model.randomness import Stream
 
 
 class Entity(EntityWithProcesses):
@@ -67,11 +67,11 @@ class Entity(EntityWithProcesses):
         if engine.observer is not None:
             tell_own(engine, self, LOG, {"text": str(text)})
 
-    def stream(self, name: str) -> Stream:
+    def stream(self, name: str) -> Draws:
         """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""
         streams = extras_of(self).streams
         if name not in streams:
-            streams[name] = Stream(self._wl_roster.seed, self.name, name)
+            streams[name] = Draws(self._wl_roster.seed, self.name, name)
         return streams[name]
 
     def __repr__(self) -> str:

@@ -139,6 +139,11 @@ def _add_process(owner: EntityBase, process: Process) -> cython.int:
     others = owner._wl_others
     if others is None:
         others = owner._wl_others = []
+    elif owner._wl_running == 0 and others:  # All are gaps.
+        process._place = 0
+        others[0] = process
+        owner._wl_running = 1
+        return 0
     elif len(others) > 2 * owner._wl_running + _GAPS_MAX:
         owner._wl_others = others = [each for each in others if each is not None]
         moved: Process
@@ -158,10 +163,7 @@ def _remove_process(owner: EntityBase, process: Process) -> cython.int:
     others = owner._wl_others
     if others is not None and process._place < len(others) and others[process._place] is process:
         owner._wl_running -= 1
-        if owner._wl_running == 0:
-            others.clear()
-        else:
-            others[process._place] = None
+        others[process._place] = None
     return 0
 
 
@@ -267,8 +269,8 @@ def _wait(process: Process, yielded: Any) -> cython.int:
     inbox: EntityInbox
     limit: cython.longlong = -1
     default = None
-    if isinstance(yielded, Awaited):
-        what = yielded
+    if type(yielded) is Process or isinstance(yielded, Awaited):
+        what = cython.cast(Awaited, yielded)
     elif type(yielded) is Receive:
         inbox = inbox_of(owner)
         process._value = inbox.take(yielded.topic)
@@ -284,6 +286,8 @@ def _wait(process: Process, yielded: Any) -> cython.int:
         limit = yielded.limit
         default = yielded.default
     else:
+        if type(yielded) is Wait:
+            refuse_wait(yielded.what, True)
         if not resembles_time(yielded):
             refuse_wait(yielded)
         process._ticket = owner._wl_after(as_time(yielded, "a delay"), process)
@@ -481,7 +485,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong, stop: 
                 time, _, _, order, what, sender, target, payload = engine._entry
                 is_own = target is None
             if is_own and type(what) is Process:
-                process = what
+                process = cython.cast(Process, what)
                 target = process._owner
                 target._wl_ahead -= 1
                 if process._ticket == order and target._wl_state == ALIVE:

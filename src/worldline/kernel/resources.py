@@ -13,7 +13,7 @@ processes that wait get one, when their claim is met.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort_right
+from bisect import insort_right
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
@@ -41,6 +41,7 @@ Number = int | float
 Flag = bool
 
 _INFINITE = cython.declare(object, float("inf"))
+_GAPS_MAX = cython.declare(cython.Py_ssize_t, 32)
 
 
 class Preempted(NamedTuple):
@@ -63,6 +64,7 @@ class Claim(Awaited):
         _since: int = 0  # When it was met, if a process has waited for it.
         _is_put: bool = False
         _is_withdrawn: bool = False
+        _is_held: bool = False  # Whether it is a turn of a resource, and not given back.
 
     def __enter__(self) -> Claim:
         return self
@@ -76,10 +78,12 @@ class Claim(Awaited):
     def __reduce__(self) -> Any:
         if self._waiters is not None:
             raise TypeError("a claim that a process waits for can't be copied or sent")
-        return Claim, (), (self._state, self._value, self._of, self._wanted, self._is_put, self._is_withdrawn)
+        flags = (self._is_put, self._is_withdrawn, self._is_held)
+        return Claim, (), (self._state, self._value, self._of, self._wanted, flags)
 
     def __setstate__(self, state: Any) -> None:
-        self._state, self._value, self._of, self._wanted, self._is_put, self._is_withdrawn = state
+        self._state, self._value, self._of, self._wanted, flags = state
+        self._is_put, self._is_withdrawn, self._is_held = flags
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -117,19 +121,94 @@ class Claim(Awaited):
         return self._happen(FIRED, value)
 
 
+@cython.final
+@cython.cclass
+class WaitingLine:
+    """Claims that wait, in the order in which they are to be met. Those that went from its front are gaps for a while.
+
+    It is a deque whose ends can be looked at in C.
+    """
+
+    def __init__(self) -> None:
+        self._claims: list[Any] = []
+        self._gone = 0
+
+    def __len__(self) -> int:
+        return len(self._claims) - self._gone
+
+    def __reduce__(self) -> Any:
+        return WaitingLine, (), self._claims[self._gone :]
+
+    def __setstate__(self, claims: Any) -> None:
+        self._claims = claims
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _is_empty(self) -> cython.int:
+        return len(self._claims) == self._gone
+
+    @cython.cfunc
+    def _first(self) -> Claim:
+        return self._claims[self._gone]  # type: ignore[no-any-return]
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _add(self, claim: Claim) -> cython.int:
+        self._claims.append(claim)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _add_by_priority(self, claim: Claim) -> cython.int:
+        """Let a claim wait behind those with its priority or a better one."""
+        other: Claim
+        place: cython.Py_ssize_t = len(self._claims)
+        while place > self._gone:
+            other = self._claims[place - 1]
+            if not other._wanted > claim._wanted:
+                break
+            place -= 1
+        if place == len(self._claims):
+            self._claims.append(claim)
+        else:
+            self._claims.insert(place, claim)
+        return 0
+
+    @cython.cfunc
+    def _take_first(self) -> Claim:
+        claim: Claim = self._claims[self._gone]
+        self._claims[self._gone] = None
+        self._gone += 1
+        if self._gone >= _GAPS_MAX and 2 * self._gone >= len(self._claims):
+            del self._claims[: self._gone]
+            self._gone = 0
+        return claim
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _remove(self, claim: Claim) -> cython.int:
+        """Let a claim go from wherever it is; return whether it was there."""
+        place: cython.Py_ssize_t
+        for place in range(self._gone, len(self._claims)):
+            if self._claims[place] is claim:
+                del self._claims[place]
+                return 1
+        return 0
+
+
 @cython.cclass
 class Stock:
     """What claims are made to, by the processes of one entity."""
 
     if not cython.compiled:
         _owner: int = 0  # The key of that entity, once a process has waited: it would be a cycle to keep itself.
-        _gets: Any = None  # The claims that wait, to get something and to put something in, in the order to be met.
-        _puts: Any = None
+        _gets: Any  # The claims that wait, to get something and to put something in.
+        _puts: Any = None  # A resource has none.
 
     @property
     def waiting(self) -> int:
         """How many claims wait."""
-        return (len(self._gets) if self._gets else 0) + (len(self._puts) if self._puts else 0)
+        return len(self._gets) + (0 if self._puts is None else len(self._puts))
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -149,23 +228,15 @@ class Stock:
     @cython.exceptval(-1, check=False)
     def _queue(self, claim: Claim) -> cython.int:
         """Let a claim wait behind the others."""
-        if claim._is_put:
-            if self._puts is None:
-                self._puts = deque()
-            self._puts.append(claim)
-        else:
-            if self._gets is None:
-                self._gets = deque()
-            self._gets.append(claim)
-        return 0
+        waiting: WaitingLine = self._puts if claim._is_put else self._gets
+        return waiting._add(claim)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _withdraw(self, claim: Claim) -> cython.int:
         """Let a claim wait no longer."""
-        waiting = self._puts if claim._is_put else self._gets
-        if claim._state == PENDING and waiting and claim in waiting:
-            waiting.remove(claim)
+        waiting: WaitingLine = self._puts if claim._is_put else self._gets
+        if claim._state == PENDING and waiting._remove(claim):
             claim._is_withdrawn = True
         return 0
 
@@ -217,6 +288,7 @@ class Resource(Stock):
         if type(capacity) is not int or capacity < 1:
             raise ConfigurationError(f"a resource can't have a capacity of {shown(capacity)}", advice="use at least 1")
         self.capacity = capacity
+        self._gets = WaitingLine()
         self._held: dict[Any, Any] = {}  # Claims, in the order in which they were met.
 
     @property
@@ -230,7 +302,7 @@ class Resource(Stock):
             raise ModelError(f"{shown(priority)} isn't a priority", advice="use a number: the least is served first")
         turn: Claim = _claim(self, priority, False)
         self._enter(turn)
-        if preempt and turn._state == PENDING and self._gets[0] is turn:
+        if preempt and turn._state == PENDING and self._gets._first() is turn:
             self._preempt(turn)
         return turn
 
@@ -258,16 +330,14 @@ class Resource(Stock):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _enter(self, claim: Claim) -> cython.int:
-        if len(self._held) < self.capacity:  # Then none waits.
-            self._held[claim] = None
-            return claim._meet(claim)
-        last: Claim
-        if self._gets:
-            last = self._gets[len(self._gets) - 1]  # Compiled, -1 is no index.
-            if last._wanted > claim._wanted:
-                self._gets.insert(bisect_right(self._gets, claim._wanted, key=_wanted_of), claim)
-                return 0
-        return self._queue(claim)
+        return self._hold(claim) if len(self._held) < self.capacity else self._gets._add_by_priority(claim)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _hold(self, turn: Claim) -> cython.int:
+        self._held[turn] = None
+        turn._is_held = True
+        return turn._meet(turn)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -281,8 +351,7 @@ class Resource(Stock):
                 worst = held
         if worst is None or not worst._wanted > turn._wanted:
             return 0
-        del self._held[worst]
-        worst._value = None
+        self._let_go(worst)
         process: Process = worst._holder
         if process._generator is not None:
             process.interrupt(Preempted(turn, worst._since, self))
@@ -291,11 +360,16 @@ class Resource(Stock):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _grant(self) -> cython.int:
-        turn: Claim
-        while self._gets and len(self._held) < self.capacity:
-            turn = self._gets.popleft()
-            self._held[turn] = None
-            turn._meet(turn)
+        while len(self._held) < self.capacity and not self._gets._is_empty():
+            self._hold(self._gets._take_first())
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _let_go(self, turn: Claim) -> cython.int:
+        del self._held[turn]
+        turn._is_held = False
+        turn._value = None  # Itself, until now: it would have to wait for the garbage collector.
         return 0
 
     @cython.cfunc
@@ -303,9 +377,8 @@ class Resource(Stock):
     def _give_back(self, turn: Claim) -> cython.int:
         if turn._state == PENDING:
             return self._withdraw(turn)
-        if turn in self._held:
-            del self._held[turn]
-            turn._value = None  # Itself, until now: it would have to wait for the garbage collector.
+        if turn._is_held and turn._of is self:
+            self._let_go(turn)
             self._grant()
         return 0
 
@@ -324,11 +397,6 @@ class Resource(Stock):
                 advice="write yield turn at its beginning, or resource.release(turn) to give it up",
             )
         return self._give_back(claim)
-
-
-def _wanted_of(claim: Any) -> Any:
-    turn: Claim = claim
-    return turn._wanted
 
 
 # -- Things, one by one
@@ -351,6 +419,7 @@ class Store(Stock):
             raise ConfigurationError(f"{shown(key)} can't be a store's key", advice="give it a function of a thing")
         self.capacity = capacity
         self.key = key
+        self._gets, self._puts = WaitingLine(), WaitingLine()
         self._items: Any = deque() if key is None else []
 
     @property
@@ -392,13 +461,13 @@ class Store(Stock):
     @cython.exceptval(-1, check=False)
     def _enter(self, claim: Claim) -> cython.int:
         if claim._is_put:
-            if self._puts or self._is_full():
+            if not self._puts._is_empty() or self._is_full():
                 return self._queue(claim)
             return self._admit(claim)
         if not self._take(claim):
             return self._queue(claim)
-        while self._puts and not self._is_full():
-            self._admit(self._puts.popleft())
+        while not self._puts._is_empty() and not self._is_full():
+            self._admit(self._puts._take_first())
         return 0
 
     @cython.cfunc
@@ -412,14 +481,17 @@ class Store(Stock):
         """Let a thing in, or hand it to the first that waits for such a one."""
         item = put._wanted
         get: Claim
+        waiting: WaitingLine = self._gets
         place: cython.Py_ssize_t
-        if self._gets:
-            for place in range(len(self._gets)):
-                get = self._gets[place]
-                if get._wanted is None or get._wanted(item):
-                    del self._gets[place]
-                    put._meet(None)
-                    return get._meet(item)
+        for place in range(waiting._gone, len(waiting._claims)):
+            get = waiting._claims[place]
+            if get._wanted is None or get._wanted(item):
+                if place == waiting._gone:
+                    waiting._take_first()
+                else:
+                    waiting._remove(get)
+                put._meet(None)
+                return get._meet(item)
         if self.key is None:
             self._items.append(item)
         else:
@@ -464,6 +536,7 @@ class Container(Stock):
             )
         if capacity is not None and level > capacity:
             raise ConfigurationError(f"a container of {capacity} can't begin with {shown(level)}")
+        self._gets, self._puts = WaitingLine(), WaitingLine()
         self.capacity = capacity
         self.level: Any = level
 
@@ -518,20 +591,20 @@ class Container(Stock):
         is_over: cython.bint = False
         while not is_over:
             is_over = True
-            while self._puts:
-                claim = self._puts[0]
+            while not self._puts._is_empty():
+                claim = self._puts._first()
                 if self.capacity is not None and self.level + claim._wanted > self.capacity:
                     break
                 self.level += claim._wanted
-                self._puts.popleft()
+                self._puts._take_first()
                 claim._meet(None)
                 is_over = False
-            while self._gets:
-                claim = self._gets[0]
+            while not self._gets._is_empty():
+                claim = self._gets._first()
                 if claim._wanted > self.level:
                     break
                 self.level -= claim._wanted
-                self._gets.popleft()
+                self._gets._take_first()
                 claim._meet(claim._wanted)
                 is_over = False
         return 0

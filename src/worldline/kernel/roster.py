@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from worldline.history.monitor import Monitor
 from worldline.history.observer import OUTSIDE
 from worldline.kernel.account import tell_unheard
+from worldline.kernel.draws import Draws
 from worldline.kernel.engine import Engine, EntityBase, Handlers, handlers_of
 from worldline.kernel.packing import fingerprint, size_of
 from worldline.kernel.process import refused_generator
@@ -38,7 +39,6 @@ from worldline.model.latency import Fixed
 from worldline.model.links import Link, Network
 from worldline.model.message import SEPARATOR, check_name, descendant, is_short
 from worldline.model.path import Path, Paths
-from worldline.model.randomness import Stream
 from worldline.model.time import FOREVER, format_time
 
 # -- The links between entities, what they do to messages, and how short they can be
@@ -213,7 +213,7 @@ class Extras:
         self.numbers: dict[str, int] = {}
         self.paths: dict[tuple[str, str], Path] = {}
         self.paths_max = _PATHS_MAX  # How many there may be until it is time to let some go.
-        self.streams: dict[str, Stream] = {}
+        self.streams: dict[str, Draws] = {}
 
 
 def extras_of(entity: EntityBase) -> Extras:

@@ -80,11 +80,13 @@ def refuse_sharing(what: str, user: str, owner: str) -> NoReturn:
     )
 
 
-def refuse_wait(yielded: object) -> NoReturn:
-    """Say why a process can't wait for this."""
+def refuse_wait(yielded: object, is_limited: bool = False) -> NoReturn:
+    """Say why a process can't wait for this, or can't by `wait`."""
     advice = 'yield a time such as 5 * MS or "5ms", receive(), a signal or a process'
     if isinstance(yielded, float):
         advice = "times are whole nanoseconds: yield 5 * MS, or round(seconds * SECOND)"
+    if is_limited:
+        advice = "wait() is for signals, processes, turns and combinations; receive() has a limit of its own"
     raise ModelError(f"a process can't wait for {shown(yielded)}", advice=advice)
 
 

@@ -168,7 +168,7 @@ class Awaited:
                 waiter = each
                 waiter._told(self)
         else:
-            waiter = waiters
+            waiter = cython.cast(Awaited, waiters)
             waiter._told(self)
         return 0
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from threading import local
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from weakref import finalize
 
 import gymnasium
@@ -44,6 +44,9 @@ from worldline.model.errors import ConfigurationError, nearest, shown
 from worldline.model.faults import as_faults, spans_of
 from worldline.model.latency import Fixed, as_delay
 from worldline.model.time import FOREVER, TimeLike, format_time
+
+if TYPE_CHECKING:
+    from worldline.learning.page import EpisodesPage
 
 # Why an agent never came to its first step: what kept its participant from it until the run was over.
 
@@ -77,7 +80,7 @@ Source = Federation | str | PathLike[str]
 """A federation, or the path of its file."""
 
 
-_TEXT = "ansi"  # Gymnasium's word for text.
+_TEXT, _PAGE = "ansi", "human"  # Gymnasium's words for text, and for what shows itself all along.
 _SEED_END = 2**31  # Seeds that are drawn are below this.
 
 _left = local()
@@ -121,6 +124,7 @@ class Steering:
                 advice='write until="10s", or give `done`',
             )
         self.run: SteppedRun | None = None
+        self.page: EpisodesPage | None = None  # Is told of all episodes, if there is one.
         self._following: np.random.Generator | None = None  # Draws seeds of episodes that are given none.
         self._left_runs: list[SteppedRun] = []  # Of the thread that began the run.
         self.here: list[str] = []
@@ -132,7 +136,7 @@ class Steering:
                 "an environment can't be copied or pickled once it has begun an episode",
                 advice="do so before its first reset, or make another one",
             )
-        return super().__getstate__()
+        return {**self.__dict__, "page": None}  # A copy gets a page of its own once that is asked for.
 
     @property
     def seed(self) -> int:
@@ -184,7 +188,8 @@ class Steering:
             agent.forget()
         self._left_runs = _left_runs()
         federation = replace(self._federation, seed=seed)
-        self.run = SteppedRun(federation, self._agents, draws=draws)
+        observer = None if self.page is None else self.page.episode(seed)
+        self.run = SteppedRun(federation, self._agents, draws=draws, observer=observer)
         moments = self._next_moments()
         if not moments:
             self.close()
@@ -258,6 +263,8 @@ class Steering:
         assert self.run is not None
         here, self.here = self.here, []
         try:
+            if self.page is not None:
+                self.page.wait()
             self.run.go_on(here)
             self.here = self.run.earliest()
         finally:
@@ -332,7 +339,7 @@ class _Agent:
             return self.action
 
         try:
-            perform(me, self._task, self._steering.beat, choose)
+            perform(me, self._task, self._steering.beat, choose, measures=self._steering.page is not None)
         except (Crashed, EmergencyStop) as fate:
             self._fates.append(str(fate))
             raise
@@ -388,11 +395,12 @@ class FederationEnv(gymnasium.Env[Any, Any]):
     `reset(seed=...)` runs the federation with exactly that seed. Without one, seeds follow from the last one that was
     given, or from the federation's own.
 
-    With ``render_mode="ansi"``, `render` returns the agent's moment as a line of text. The spaces are its own: those
-    that are given may be given to others, too.
+    With ``render_mode="ansi"``, `render` returns the agent's moment as a line of text. With ``"human"``, a page shows
+    all episodes while they happen, at the address `page`. The spaces are its own: those that are given may be given to
+    others, too.
     """
 
-    metadata: dict[str, Any] = {"render_modes": [_TEXT], "render_fps": 50}  # noqa: RUF012 - Gymnasium's own declaration.
+    metadata: dict[str, Any] = {"render_modes": [_TEXT, _PAGE], "render_fps": 50}  # noqa: RUF012 - Gymnasium's own declaration.
 
     def __init__(
         self,
@@ -411,8 +419,10 @@ class FederationEnv(gymnasium.Env[Any, Any]):
     ) -> None:
         check_spaces(agent, observation_space=observation_space, action_space=action_space)
         self.render_mode = render_mode
-        if self.render_mode not in (None, _TEXT):
-            raise ConfigurationError(f"it can't be shown as {shown(self.render_mode)}", advice=f'use "{_TEXT}": text')
+        if self.render_mode not in (None, _TEXT, _PAGE):
+            raise ConfigurationError(
+                f"it can't be shown as {shown(self.render_mode)}", advice=f'use "{_TEXT}": text; or "{_PAGE}": a page'
+            )
         # A space draws, and to seed it changes what it draws next: not for another environment.
         self.observation_space, self.action_space = deepcopy(observation_space), deepcopy(action_space)
         self._check_action = action_check(action_space, agent)
@@ -428,6 +438,18 @@ class FederationEnv(gymnasium.Env[Any, Any]):
             action_space=action_space,
         )
         self._steering = Steering(federation, {agent: self.task}, step, **options)
+
+    @property
+    def page(self) -> str | None:
+        """The address of the page that shows all episodes, with ``render_mode="human"``."""
+        if self.render_mode != _PAGE:
+            return None
+        if self._steering.page is None:
+            from worldline.learning.page import EpisodesPage  # Here, since few environments have one.
+
+            self._steering.page = EpisodesPage(self.agent)
+            finalize(self, self._steering.page.close)
+        return self._steering.page.url
 
     def __repr__(self) -> str:
         return f"<FederationEnv of {self.agent}, {'under way' if self._steering.is_under_way else 'no episode'}>"
@@ -451,6 +473,7 @@ class FederationEnv(gymnasium.Env[Any, Any]):
         """Begin another episode; the one under way is broken off."""
         draws = take_options(options)
         seed = self._steering.next_seed(seed)
+        _ = self.page  # It is there from the first episode on.
         super().reset(seed=abs(seed))
         moment = self._steering.begin(self, seed, draws)[self.agent]
         self.now = moment.now
@@ -470,7 +493,7 @@ class FederationEnv(gymnasium.Env[Any, Any]):
 
     def render(self) -> Any:
         """Return where the agent is, as text, if that is wanted."""
-        if self.render_mode is None:
+        if self.render_mode != _TEXT:
             return None
         moment: AgentMoment | None = self._steering.moment(self.agent)
         if moment is None:
@@ -481,3 +504,6 @@ class FederationEnv(gymnasium.Env[Any, Any]):
     def close(self) -> None:
         """Break off the episode that is under way. Another one may begin."""
         self._steering.close()
+        if self._steering.page is not None:
+            self._steering.page.close()
+            self._steering.page = None

@@ -199,28 +199,24 @@ class Arbiter:
         else:
             for event in events:
                 self._take(member, event)
-        return self.follow(len(events))
-
-    def follow(self, count: int) -> list[Action]:
-        """Return what follows from so many events that were taken."""
-        self.events += count
+        self.events += len(events)
         if self.phase is not _OVER:
             self._settle()
         actions, self._actions = self._actions, []
         return actions
 
     def _take(self, member: Member, event: Any) -> None:
-        kind = event.__class__
+        kind = type(event)
+        if kind not in member.legal or self.phase is _OVER:
+            raise self._illegal(member, event)
         try:
             if kind is Publish:
-                self.publish(member, event.topic, event.payload, event.at)
+                self._publish(member, event)
             elif kind is Next:
-                self.next(member, event.until, event.held)
+                self._next(member, event)
             elif kind is Advance:
-                self.advance(member, event.to)
+                self._advance(member, event)
             else:
-                if kind not in member.legal or self.phase is _OVER:
-                    raise self._illegal(member, kind)
                 self._handlers[kind](member, event)
         except WorldlineError as error:
             raise error.concerning(member.name, member.now)  # noqa: B904 - the same error, not another.
@@ -245,8 +241,8 @@ class Arbiter:
         elif isinstance(event, CallOff):
             self._abort(event.cause)
 
-    def _illegal(self, member: Member, kind: type) -> WorldlineError:
-        what = kind.__name__
+    def _illegal(self, member: Member, event: Event) -> WorldlineError:
+        what = type(event).__name__
         if self.phase is Phase.OVER:
             return PeerError(f"{what} isn't possible: the run is over", participant=member.name, at=member.now)
         possible = ", ".join(sorted([kind.__name__ for kind in member.legal])) or "nothing"
@@ -323,17 +319,13 @@ class Arbiter:
 
     # --- Acting ---
 
-    # What is said most can be taken without an event for each. All of it then follows together.
-
-    def publish(self, member: Member, topic: str, payload: bytes, at: int) -> None:
-        """Take a `Publish`."""
-        if Publish not in member.legal or self.phase is _OVER:
-            raise self._illegal(member, Publish)
+    def _publish(self, member: Member, event: Publish) -> None:
+        at, topic, payload = event.at, event.topic, event.payload
         if at < member.promise or at > TIME_MAX or len(payload) > self.payload_max:
-            raise self._bad_publish(member, topic, payload, at)
+            raise self._bad_publish(member, event)
         if topic not in member.publications:
             if not member.may_publish(topic):
-                raise self._bad_publish(member, topic, payload, at)
+                raise self._bad_publish(member, event)
             if topic not in member.spent:
                 self._check_topics(member.topics + 1)
             self.remarks.publishes(check_name(topic, "a topic"))
@@ -341,14 +333,14 @@ class Arbiter:
         for waiting in self.router.publish(member, topic, payload, at):
             self._ask(waiting)
 
-    def _bad_publish(self, member: Member, topic: str, payload: bytes, at: int) -> WorldlineError:
-        if not member.may_publish(topic):
-            return undeclared(topic, member.publishes or ())
-        if len(payload) > self.payload_max:
-            return too_large(len(payload), self.payload_max)
-        if at > TIME_MAX:
-            as_time(at, "a send time")
-        return breaks_promise(at, member.promise)
+    def _bad_publish(self, member: Member, event: Publish) -> WorldlineError:
+        if not member.may_publish(event.topic):
+            return undeclared(event.topic, member.publishes or ())
+        if len(event.payload) > self.payload_max:
+            return too_large(len(event.payload), self.payload_max)
+        if event.at > TIME_MAX:
+            as_time(event.at, "a send time")
+        return breaks_promise(event.at, member.promise)
 
     def _check_topics(self, count: int) -> None:
         """Refuse to keep something for ever more topics; those declared or published on count, in use or not."""
@@ -573,19 +565,15 @@ class Arbiter:
 
     # --- Waiting and going on ---
 
-    def advance(self, member: Member, to: int) -> None:
-        """Take an `Advance`."""
-        if Advance not in member.legal or self.phase is _OVER:
-            raise self._illegal(member, Advance)
+    def _advance(self, member: Member, event: Advance) -> None:
+        to = event.to
         if not member.now <= to <= TIME_MAX:
             raise _bad_request(to)
         member.move(Advance)
         self._wait(member, to)
 
-    def next(self, member: Member, until: int, held: int) -> None:
-        """Take a `Next`."""
-        if Next not in member.legal or self.phase is _OVER:
-            raise self._illegal(member, Next)
+    def _next(self, member: Member, event: Next) -> None:
+        until, held = event.until, event.held
         if not (member.now <= until <= TIME_MAX or until == FOREVER) or held < member.now:
             raise _bad_request(until)
         member.move(Next)

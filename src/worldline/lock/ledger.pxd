@@ -6,7 +6,7 @@ from worldline.model.clock cimport RunningClock
 
 cdef long long FOREVER, TIME_MAX
 cdef object Publish, Advance, Next, Peek, Promise, Reached, Grant, StartRun, Abort
-cdef object as_time, insort, deque
+cdef object as_time
 cdef RunningClock TRUE_TIME
 cdef StateRow _ACTING, _ADVANCING, _AWAITING, _PEEKING
 
@@ -68,7 +68,7 @@ cdef class Ledger:
     cdef public list outbox
     cdef public long long horizon
     cdef public bint final
-    cdef public object held
+    cdef public list held
     cdef readonly Subscriptions topics
     cdef object _publishes
     cdef dict _checked
@@ -101,10 +101,10 @@ cdef class Ledger:
     cpdef take_back(self)
     @cython.locals(waited=StateRow)
     cdef list _answered(self, grant)
-    @cython.locals(horizon="long long", messages=list)
+    @cython.locals(horizon="long long", messages=list, final=bint, held=list)
     cdef _take_in(self, grant)
-    @cython.locals(first="long long")
-    cdef bint _wakes(self, grant)
+    @cython.locals(first="long long", arrival="long long")
+    cdef bint _wakes(self, long long horizon, list messages) except -1
     @cython.locals(target="long long")
     cpdef advance(self, to)
     @cython.locals(target="long long")
@@ -114,7 +114,7 @@ cdef class Ledger:
     cpdef ask(self, long long target, bint wakes)
     cpdef bint knows(self, long long target, bint wakes)
     cpdef long long first_held(self)
-    @cython.locals(first="long long", before="long long", taken=list)
+    @cython.locals(first="long long", before="long long", arrival="long long", held=list, taken=list)
     cpdef list go(self, long long target, bint wakes)
     cdef list _give(self, list batch)
     cdef long long _retire(self, long long target)

@@ -18,7 +18,7 @@ makes them of the same three steps as `_wait` does: `knows`, `ask`, `go`. See `l
 
 Invariants
 ----------
-L1. Everything in `held` arrives at `now` or later; in order; and on topics that are subscribed.
+L1. Everything in `held` arrives at `now` or later; in order, the first last; and on topics that are subscribed.
 L2. Everything that arrives before `horizon` on a subscribed topic has been handed over to this ledger.
 L3. Hence a sequence point at T ≤ horizon is served completely from what is held, and a batch at m < horizon too.
 L4. Subscribing breaks L2 for the new topic, so it takes the horizon back to `now`; inviting and stopping take it back
@@ -29,8 +29,7 @@ L4. Subscribing breaks L2 for the new topic, so it takes the horizon back to `no
 
 from __future__ import annotations
 
-from bisect import insort
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -276,7 +275,7 @@ class Ledger:
         self.outbox: list[ParticipantEvent] = [join]
         self.horizon = 0  # What was granted ahead: all that arrives before this time;
         self.final = False  # and if it is final, the run ends there.
-        self.held: deque[Message] = deque()
+        self.held: list[Message] = []  # The first of them last, where it is taken from.
         self.topics = Subscriptions(join.subscribes)
         self._publishes = join.publishes
         self._checked: dict[str, bool] = {}  # The topics on which it has been found that it may send.
@@ -363,18 +362,18 @@ class Ledger:
 
         None, if something happens to it: there is more in the outbox, and another answer to wait for.
         """
-        if action.__class__ is Abort:  # Wherever it stands: the run is over.
+        if type(action) is Abort:  # Wherever it stands: the run is over.
             self.row = GONE
             raise broken_off(action)
-        row = self.row.moves.get(action.__class__)
+        row = self.row.moves.get(type(action))
         if row is None:
             if isinstance(action, Recalled):
                 self.snapshots.recalled = action
                 return []
             self.refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
         if self.undo is not None:
-            self._mark(self.row, self.until, list(self.held) if self.held else [])
-        if row is _ACTING and action.__class__ is Grant:
+            self._mark(self.row, self.until, list(self.held))
+        if row is _ACTING and type(action) is Grant:
             return self._answered(action)
         self.row = row
         if isinstance(action, StartRun):
@@ -436,9 +435,9 @@ class Ledger:
         topics.complete_at, topics.incomplete = undo.complete_at, undo.incomplete
         topics.finished, topics.dropped = undo.finished, undo.dropped
         if undo.held is None:
-            self.held.extendleft(reversed(undo.given))
+            self.held += reversed(undo.given)
         else:
-            self.held = deque(undo.held)
+            self.held = undo.held
         self.journal.take_back()
         if self.told > self.now and self.row is _ACTING:
             self.row, self.until = undo.waits, undo.until
@@ -457,33 +456,31 @@ class Ledger:
 
     def _take_in(self, grant: Grant) -> None:
         """Hold what a grant brings, and know what it says; then the program may act again, from where it is."""
-        horizon, messages = grant.horizon, grant.messages
-        if not (horizon >= self.until or grant.final or self._wakes(grant)):
+        horizon, messages, final = grant.horizon, grant.messages, grant.final
+        if not (horizon >= self.until or final or self._wakes(horizon, messages)):
             granted, asked = format_time(horizon), format_time(self.until)
             self.refuse(PeerError(f"a grant up to {granted} doesn't answer a request for {asked}"))
         if messages and messages[0].arrival < self.now:  # L1
             self.refuse(PeerError(f"a grant brings what has arrived at {format_time(messages[0].arrival)}"))
-        held = self.held
-        if not held:
-            held.extend(messages)
-        else:
-            for message in messages:
-                if message < held[-1]:
-                    insort(held, message)  # Only behind a late subscription is anything held that arrives later.
-                else:
-                    held.append(message)
+        held = messages + self.held if self.held else list(messages)
+        if self.held:
+            held.sort()  # Only behind a late subscription is anything held that arrives later.
+        held.reverse()
+        self.held = held
         self.horizon = horizon
-        self.final = grant.final
+        self.final = final
         self.row = _ACTING
 
-    def _wakes(self, grant: Grant) -> bool:
+    def _wakes(self, horizon: int, messages: list[Message]) -> bool:
         """Whether a grant brings the next message that is waited for, or makes one that is held complete."""
         if self.row is _ADVANCING:
             return False
         first = self.first_held()
-        for message in grant.messages:
-            first = min(first, message.arrival)
-        return first < min(grant.horizon, self.until)
+        for message in messages:
+            arrival = message.arrival
+            if arrival < first:
+                first = arrival
+        return first < horizon and first < self.until
 
     # --- Operations that wait ---
 
@@ -549,7 +546,7 @@ class Ledger:
 
     def first_held(self) -> int:
         """Return the first arrival that is held."""
-        return self.held[0].arrival if self.held else FOREVER
+        return self.held[-1].arrival if self.held else FOREVER
 
     def ask(self, target: int, wakes: bool) -> None:
         """Ask the arbiter for a time, or for the first arrival before it."""
@@ -574,8 +571,11 @@ class Ledger:
         assert self.now <= target <= self.horizon, "L3: it goes on, and as far as all arrivals are known"
         self.now = target
         held, taken = self.held, []
-        while held and held[0].arrival < before:
-            taken.append(held.popleft())
+        while held:
+            arrival = held[-1].arrival
+            if arrival >= before:
+                break
+            taken.append(held.pop())
         return taken
 
     def _give(self, batch: list[Message]) -> list[Message]:
@@ -696,9 +696,9 @@ class Ledger:
             or sent < now
             or sent < self.promised
             or sent > TIME_MAX
-            or payload.__class__ is not bytes
+            or type(payload) is not bytes
             or len(payload) > self.payload_max
-            or topic.__class__ is not str
+            or type(topic) is not str
             or topic not in self._checked
         ):
             self.check_send(topic, payload, sent)
@@ -771,7 +771,7 @@ class Ledger:
             self.refuse(not_subscribed(topic))
         topic = str.__str__(topic)
         until = self.topics.remove(topic, self.now)
-        self.held = deque([message for message in self.held if message.topic != topic])
+        self.held = [message for message in self.held if message.topic != topic]
         self.told = self.now
         self.outbox.append(Unsubscribe(topic, self.now, until))
         if self.life is not None:
@@ -906,7 +906,7 @@ class Ledger:
         topics.complete_at, topics.incomplete, topics.finished, topics.buffers, topics.dropped = state[6:11]
         self.reach, held, streams, sent, received, digest, reading, replaced = state[11:]
         topics.sifts = True in [buffer != UNBOUNDED for buffer in topics.buffers.values()]
-        self.held = deque(held)
+        self.held = held[::-1]
         if reading is not None:
             self.reads_at, self.reads = self.now, reading
         for names, drawn in streams:
@@ -946,7 +946,7 @@ class Ledger:
         reading = self.reads if self.reads_at == self.now else None  # What its clock showed, if that was advanced to.
         state = [program, self.now, self.horizon, self.final, self.promised, self.told]
         state += [topics.complete_at, topics.incomplete, topics.finished, topics.buffers, topics.dropped]
-        state += [self.reach, list(self.held), streams]
+        state += [self.reach, self.held[::-1], streams]
         state += self.journal.put_away()
         state += [reading, self.draws.matched()]
         return state

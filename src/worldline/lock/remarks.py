@@ -34,13 +34,16 @@ class Standstill(Struct, frozen=True):
     end: int | None = None
 
     def __str__(self) -> str:
-        waits = [
-            f"{name} waited for {_listed(topics)}" if topics else f"{name} waited, but subscribed to nothing"
-            for name, topics in self.waited.items()
-        ]
+        waits = [f"{name} waited{_for_what(name, topics)}" for name, topics in self.waited.items()]
         ended = "ended" if self.end is None else "ended early"
         why = "because all waited for a message and none could send one"
         return f"{ended} at {format_time(self.at)}, {why}: {_listed(waits, '; ')}"
+
+
+def _for_what(name: str, topics: tuple[str, ...]) -> str:
+    if set(topics) == {f"tcp/{name}", f"udp/{name}"}:  # It is a machine.
+        return " for the network"
+    return f" for {_listed(topics)}" if topics else ", but subscribed to nothing"
 
 
 class UnheardTopic(Struct, frozen=True):

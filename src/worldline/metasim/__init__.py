@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from worldline.extras import installing
 from worldline.metasim.driving import MessageSimulator, Send, SimulatorEnded, drive
 from worldline.metasim.server import MetasimServer
 from worldline.model import UsageError
@@ -23,7 +24,5 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pydrake":
             raise
-        raise UsageError(
-            "Drake isn't installed", advice="pip install '.[drake]' in the clone of Worldline, on Python 3.12 or newer"
-        ) from error
+        raise UsageError("Drake isn't installed", advice=f"{installing('drake')}, on Python 3.12 or newer") from error
     return MetasimClient

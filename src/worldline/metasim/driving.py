@@ -184,34 +184,32 @@ class Grid:
 
     The product of two floats often lies beside the float that is nearest to its nanosecond. A simulator that is sent to
     the latter stops before its own event, or just after it, once in eight times for a period of 10 ms. So to mean
-    the event is to name the simulator's own float.
+    the event is to name the simulator's own float. `fused` says that the simulator rounds the sum alone, as where a
+    processor multiplies and adds at once, and not the product before it: with an offset, that is often another float.
     """
 
-    def __init__(self, period: float, offset: float = 0.0) -> None:
+    def __init__(self, period: float, offset: float = 0.0, *, fused: bool = False) -> None:
         self.period = period
         self.offset = offset
+        self._fused = fused and offset != 0.0
         self._period_ns = period * SECOND
         # A third of a second isn't a whole number of nanoseconds: each of its times is rounded, and so is a delay.
         self.is_rounded = any(abs(each * SECOND - nanoseconds(each)) > _WHOLE for each in (period, offset))
 
-    def floats(self, time: int) -> tuple[float, ...]:
-        """Return the grid's own floats for a time in nanoseconds: none if that isn't on the grid.
-
-        With an offset there may be two: processors round the product before the sum, or not.
-        """
-        offset = self.offset
-        number = round((time - offset * SECOND) / self._period_ns)
-        seconds = offset + number * self.period
-        if round(seconds * SECOND) != time or number < 0:
-            return ()
-        if not offset:
-            return (seconds,)
-        at_once = float(Fraction(self.offset) + number * Fraction(self.period))
-        return (seconds,) if at_once == seconds else (seconds, at_once)
+    def float_at(self, time: int) -> float | None:
+        """Return the grid's own float for a time in nanoseconds; None if that isn't on the grid."""
+        number = round((time - self.offset * SECOND) / self._period_ns)
+        seconds = self._seconds(number)
+        return seconds if number >= 0 and nanoseconds(seconds) == time else None
 
     def after(self, time: int) -> int:
         """Return the first time on the grid after a time, in nanoseconds."""
         number = max(0, int((time - self.offset * SECOND) / self._period_ns))
-        while (found := nanoseconds(self.offset + number * self.period)) <= time:
+        while (found := nanoseconds(self._seconds(number))) <= time:
             number += 1
         return found
+
+    def _seconds(self, number: int) -> float:
+        if self._fused:
+            return float(Fraction(self.offset) + number * Fraction(self.period))
+        return self.offset + number * self.period

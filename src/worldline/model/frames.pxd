@@ -1,6 +1,6 @@
 cimport cython
 
-cdef Py_ssize_t _LONG, _ROOM_LEAST
+cdef Py_ssize_t _HEADER, _LONG, _ROOM_LEAST
 cdef long long _GOES_ON
 cdef list _HEADERS
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-HEADER_SIZE = 4
+HEADER_SIZE = _HEADER = 4
 
 # A body of which only a part has come, if it is at least so long, is gathered in a place of its own; shorter ones are
 # put together anew with everything that comes.
@@ -113,11 +113,11 @@ class Cutter:
                     whole, self._long = self._long, None
                     bodies.append(whole)  # type: ignore[arg-type] # It isn't changed any more.
                     return True
-            if there < HEADER_SIZE:
+            if there < _HEADER:
                 return False
             length = rest[at]
             length = length << 24 | rest[at + 1] << 16 | rest[at + 2] << 8 | rest[at + 3]
-            start = at + HEADER_SIZE
+            start = at + _HEADER
             if length > self.longest or self._long is not None:
                 if length == 0:
                     self._at = start
@@ -134,7 +134,7 @@ class Cutter:
             if end > len(rest):
                 if length >= _LONG:
                     begun = bytearray(rest[start:])
-                    self._filled, self._length, self._goes_on = there - HEADER_SIZE, length, False
+                    self._filled, self._length, self._goes_on = there - _HEADER, length, False
                     self._long, self._rest, self._at = begun, b"", 0
                 return False
             view = rest

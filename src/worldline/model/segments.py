@@ -112,10 +112,17 @@ def _is_whole(payload: bytes, least: int) -> bool:
 _LINE_MAX = 80
 _FRAMES = {0x81: "text", 0x82: "binary", 0x88: "close", 0x89: "ping", 0x8A: "pong"}
 _MASKED = 0x80
+_TLS, _RECORD_HEAD = b"\x03\x03", 5
+_RECORDS = {21: "alert", 22: "handshake", 23: ""}
 
 
 def said_of_data(data: bytes) -> str:
-    """Say what data is: its first line, if it begins with one, as HTTP does; or a WebSocket's frame; and its size."""
+    """Say what data is: its first line, if it begins with one, as HTTP does; or a WebSocket's frame; and its size.
+
+    TLS's records are plain text here: what is in the first is said.
+    """
+    if data[1:3] == _TLS and data[0] in _RECORDS:
+        return f"TLS {_RECORDS[data[0]] or said_of_data(data[_RECORD_HEAD:])}"
     size = f"{len(data):,} byte{'' if len(data) == 1 else 's'}"
     frame = _frame(data)
     if frame is not None:

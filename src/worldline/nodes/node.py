@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from worldline.kernel.draws import Draws
 from worldline.model.errors import ModelError, UsageError
-from worldline.model.randomness import Stream
 from worldline.model.time import TimeLike
 
 
@@ -91,7 +90,7 @@ class NodeContext(Interface):
     def now(self) -> int: ...
     @property
     def random(self) -> Draws: ...
-    def stream(self, name: str, /) -> Stream: ...
+    def stream(self, name: str, /) -> Draws: ...
     @property
     def links(self) -> list[int]: ...
     def log(self, text: object, /) -> None: ...
@@ -168,7 +167,7 @@ class Node:
         """The node's own random draws, like `random.Random`; determined by the run's seed and the node's id."""
         return self._host.random
 
-    def stream(self, name: str) -> Stream:
+    def stream(self, name: str) -> Draws:
         """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""
         return self._host.stream(name)
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
+from worldline.extras import installing
 from worldline.model.errors import ConfigurationError, UsageError, shown
 
 # MPI's library, which isn't installed everywhere.
@@ -24,9 +25,7 @@ def load_mpi() -> Any:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise UsageError(
-            f"MPI can't be used: {error}", advice="pip install '.[mpi]' in the clone of Worldline"
-        ) from error
+        raise UsageError(f"MPI can't be used: {error}", advice=installing("mpi")) from error
     return MPI
 
 
@@ -135,12 +134,14 @@ def shuffled(seed: int) -> Executor:
 def as_executor(given: Any, allowed: Sequence[Kind] = EVERY) -> Executor:
     """Take an executor or its text; refuse one that isn't of an allowed kind, and say what is."""
     found = readable_executor(given) if isinstance(given, str) else given() if given in (inline, mpi) else given
-    advice = "use " + _listed([f'"{_EXAMPLES[kind]}"' for kind in allowed])
-    if not isinstance(found, Executor):
-        raise ConfigurationError(f"{shown(given)} isn't an executor", advice=advice)
-    if found.kind not in allowed:
-        raise ConfigurationError(f"{shown(str(given))} can't be used here", advice=advice)
-    return found
+    if isinstance(found, Executor) and found.kind in allowed:
+        return found
+    problem = (
+        f"{shown(str(given))} can't be used here"
+        if isinstance(found, Executor)
+        else f"{shown(given)} isn't an executor"
+    )
+    raise ConfigurationError(problem, advice="use " + _listed([f'"{_EXAMPLES[kind]}"' for kind in allowed]))
 
 
 def readable_executor(text: str) -> Executor | None:

@@ -6,7 +6,8 @@ for the time at which one of its own timers runs out. Computing takes no time.
 
 K1. Between two waits, time stands still and nothing is sent. So nothing depends on how long a program computes.
 K2. When it is all over (the run has ended, or the machine's power has failed), every later call raises that again, and
-    nothing is sent any more: asyncio catches such errors in callbacks and goes on, and a program may do so, too.
+    nothing is sent any more: asyncio catches such errors in callbacks and goes on, and a program may do so, too. What
+    is raised is never an Exception: a program that catches these around its waits would never come to an end.
 K3. A program that looks at the clock again and again without waiting is charged for it, so that time passes.
 """
 
@@ -15,18 +16,20 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
 from random import Random
 from typing import Any, NoReturn, TypeVar
 
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.sometimes import CHANCE
 from worldline.lock import RunEnded
-from worldline.model.errors import UsageError
+from worldline.model.errors import Stuck, UsageError
 from worldline.model.faults import ParticipantFault
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
-from worldline.programs.reals import EPOCH_NS, REAL, here
+from worldline.programs.deadlocks import Inside, is_deadlock, waits_in_words
+from worldline.programs.reals import EPOCH_NS, here
 from worldline.programs.stack import Directory, Stack
 from worldline.programs.workspace import LineLog, occupy
 
@@ -45,29 +48,44 @@ Choose = Callable[[Sequence[asyncio.Handle]], int]
 
 
 class ProgramKilled(BaseException):
-    """The program was ended by a signal; not an Exception, so that it can't catch that by accident.
+    """The program was ended at once, by a signal or itself; not an Exception, so that it can't catch that by accident.
 
     `until` is when it is started again.
     """
 
-    def __init__(self, number: int, until: int = _NEVER) -> None:
-        super().__init__(f"it was ended by {signal.Signals(number).name}")
+    def __init__(self, by: str, until: int = _NEVER) -> None:
+        super().__init__(f"it was ended by {by}")
         self.until = until
+
+
+class Unwinding(BaseException):
+    """Ends a program whose participant fails with `failure`; not an Exception, since programs catch those and go on."""
+
+    def __init__(self, failure: Exception) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+        self.__traceback__ = failure.__traceback__
 
 
 class ProgramThread:
     """A thread of a program besides its main one: the strand that it lives on, and what it waits for."""
 
-    def __init__(self, strand: Any, thread: Any) -> None:
+    def __init__(self, strand: Any, thread: Any, number: int) -> None:
         self.strand = strand
         self.thread = thread  # Python's own object, if it has one.
+        self.number = number
         self.ready: Callable[[], Any] | None = None  # None: it can go on.
         self.found: Any = None
         self.deadline: int | None = None
+        self.inside: Inside | None = None
 
-    def wait(self, ready: Callable[[], T | None], deadline: int | None) -> T | None:
+    @property
+    def name(self) -> str:
+        return str(getattr(self.thread, "name", "a thread"))
+
+    def wait(self, ready: Callable[[], T | None], deadline: int | None, inside: Inside | None = None) -> T | None:
         """Let the others go on until `ready` returns something, or until the deadline; in the thread itself."""
-        self.ready, self.deadline = ready, deadline
+        self.ready, self.deadline, self.inside = ready, deadline, inside
         self.strand.pause()
         self.ready = None
         found: T | None = self.found
@@ -88,6 +106,9 @@ class ProgramDraws:
         self.importing: list[str] = []  # The libraries that are being loaded.
         self._objects = 0
         self._tasks = 0
+        self.names = count(1)  # Of threads without a name of their own,
+        self.pools = count()  # of pools of threads,
+        self.threads = count(1)  # and all threads besides the main one.
 
     def entropy(self) -> Random:
         """Return what draws for the program; while a library is loaded, it draws by the library's name."""
@@ -110,6 +131,7 @@ class Spinning:
     def __init__(self) -> None:
         self._looks = 0  # Since time has passed.
         self._charges = 0  # Since the program has waited.
+        self.charged = 0  # What it has cost in all.
 
     def look(self, weight: int = 1) -> int:
         """Count a look; return how much time passes for it."""
@@ -117,6 +139,7 @@ class Spinning:
         if self._looks <= max(_LOOKS_FREE >> self._charges, _LOOKS_LEAST):
             return 0
         self._charges = min(self._charges + 1, _CHARGES_MAX)
+        self.charged += _US << self._charges
         return _US << self._charges
 
     def time_has_passed(self) -> None:
@@ -145,7 +168,6 @@ class Computer:
         self.held: set[Any] = set()  # The locks of libraries that the program holds.
         self.choose_next = choose_next
         self._spinning = Spinning()
-        self._charged = 0  # What looking without waiting has cost.
         self._suspended: tuple[Any, Any] | None = None  # Its running event loop, while another program runs.
 
     def __repr__(self) -> str:
@@ -159,6 +181,11 @@ class Computer:
     def pid(self) -> int:
         """The number of its program's process."""
         return _PID + self.participant.incarnation
+
+    @property
+    def ident(self) -> int:
+        """The number of its program's main thread: in no other computer's program has a thread the same."""
+        return int.from_bytes(bytes(map(int, self.stack.address.split(".")))) << 20
 
     # --- Time ---
 
@@ -187,10 +214,9 @@ class Computer:
     def processor_ns(self) -> int:
         """Return how long the program has computed: only looking at something without waiting takes time."""
         self.monotonic_ns()
-        return self._charged
+        return self._spinning.charged
 
     def _charge(self, cost: int) -> None:
-        self._charged += cost
         until = self.stack.now + cost
         if here.thread is not None:
             here.thread.wait(lambda: None, until)
@@ -201,11 +227,16 @@ class Computer:
 
     # --- Waiting ---
 
-    def wait(self, ready: Callable[[], T | None], deadline: int | None = None) -> T | None:
-        """Wait until `ready` returns something, and return that; or None when the deadline has come."""
+    def wait(
+        self, ready: Callable[[], T | None], deadline: int | None = None, inside: Inside | None = None
+    ) -> T | None:
+        """Wait until `ready` returns something, and return that; or None when the deadline has come.
+
+        What only the program itself can end is a wait `inside`.
+        """
         if (thread := here.thread) is not None:
             found: T | None = ready()
-            return thread.wait(ready, deadline) if found is None else found
+            return thread.wait(ready, deadline, inside) if found is None else found
         while True:
             if self.over is not None:
                 self.end_again()
@@ -219,7 +250,33 @@ class Computer:
             if deadline is not None and self.stack.now >= deadline:
                 return None
             self._spinning.has_waited()
+            if inside is not None and deadline is None:
+                self._check_progress(inside)
             self._go_on(deadline)
+
+    def _check_progress(self, inside: Inside) -> None:
+        """End the run if all threads wait for each other, and no signal or fault is to come that could change that.
+
+        One that is idle goes on to the run's end.
+        """
+        if (what := inside()) is None or any(each.deadline is not None for each in self.threads):
+            return
+        if self.signals.can_come or self.participant.process_fault_due < _NEVER:
+            return
+        said = [None if each.inside is None else each.inside() for each in self.threads]
+        if None in said:
+            return
+        frames = sys._current_frames()
+        others = [
+            (each.name, frames.get(each.strand._thread_id() or 0), text or "")
+            for each, text in zip(self.threads, said, strict=True)
+        ]
+        main = sys._getframe(), what
+        loops = [each for each in self.loops if not each.is_closed()]
+        if not is_deadlock([main, *(each[1:] for each in others)], loops):
+            return
+        waits = waits_in_words(others, main, loops)
+        self.end(Stuck(f"nothing can wake it any more: {waits}", participant=self.name, at=self.stack.now))
 
     def _run_threads(self) -> bool:
         """Let the program's other threads go on that can; return whether any could."""
@@ -250,8 +307,7 @@ class Computer:
         try:
             messages, faults = self._exchange(limit)
         except BaseException as error:
-            self.over = error
-            raise
+            self.end(error)
         finally:
             self.enter()
         stack = self.stack
@@ -288,42 +344,41 @@ class Computer:
     def _suffer(self, fault: ParticipantFault, over_at: int) -> None:
         """Let a fault happen to the program; while there is none, it changes when there is one again."""
         if fault.verb == "signal":
-            self.signals.pending.append(signal.Signals[fault.signal])
+            self.signals.come(signal.Signals[fault.signal])
         elif self.restarts_at is not None:
             self.restarts_at = max(self.restarts_at, over_at)
         else:
-            self._kill(ProgramKilled(signal.SIGKILL, over_at))
+            self.end(ProgramKilled("SIGKILL", over_at))
 
     def deliver_signal(self) -> None:
         """Let the program have the first signal that has come."""
         try:
             self.signals.deliver()
         except ProgramKilled as killed:
-            self._kill(killed)
-
-    def _kill(self, killed: ProgramKilled) -> NoReturn:
-        self.over = killed
-        raise killed
+            self.end(killed)
 
     def outlive(self, killed: ProgramKilled) -> None:
         """Go on after the program was killed: the kernel closes what it had; return when it is to be started again."""
-        self.abandon()
-        self.over = self._over_at = None
-        self.loops, self.threads, self.signals = [], [], Signals()
+        self._let_go()
         self.restarts_at = killed.until
         self.output.write(f"{killed}\n", getattr(sys.stderr, "real", sys.stderr))
-        self.stack.close_all()
         while self.stack.now < self.restarts_at:
             self._go_on(None if self.restarts_at >= _NEVER else self.restarts_at)
         self.restarts_at = None
 
     def serve_on(self) -> NoReturn:
         """Go on without a program: connections are refused, and what is still to be said is said."""
+        self._let_go()
         self.restarts_at = _NEVER
-        self.signals = Signals()
-        self.stack.close_all()
         while True:
             self._go_on(None)
+
+    def _let_go(self) -> None:
+        """Let what its last program has left end with it: threads that don't keep it alive, loops, sockets."""
+        self.abandon()
+        self.over = self._over_at = None
+        self.loops, self.threads, self.signals = [], [], Signals()
+        self.stack.close_all()
 
     # --- Rare branches ---
 
@@ -338,10 +393,16 @@ class Computer:
 
     def refuse(self, what: str, advice: str) -> NoReturn:
         """End the run, since the program does what isn't simulated; at the line that does it."""
-        self.over = UsageError(what, participant=self.name, at=self.stack.now, advice=advice)
-        raise self.over
+        if self.over is not None:
+            self.end_again()
+        self.end(UsageError(what, participant=self.name, at=self.stack.now, advice=advice))
 
     # --- The end ---
+
+    def end(self, error: BaseException) -> NoReturn:
+        """End it all with this error."""
+        self.over = Unwinding(error) if isinstance(error, Exception) else error
+        raise self.over
 
     def end_again(self) -> NoReturn:
         """Raise what has ended it all (K2), as it was raised first: without the frames of all the times since."""
@@ -351,7 +412,7 @@ class Computer:
 
     def wait_for_threads(self, awaited: Callable[[ProgramThread], bool]) -> None:
         """Wait for the threads that a program doesn't end without."""
-        self.wait(lambda: None if any(map(awaited, self.threads)) else True)
+        self.wait(lambda: None if any(map(awaited, self.threads)) else True, inside=lambda: "its other threads to end")
 
     def finish_output(self) -> None:
         """Show and log what was printed last."""
@@ -378,8 +439,7 @@ class Computer:
     def enter(self) -> None:
         """Let what the program's thread has be this program's."""
         occupy(self.workspace)
-        if self.workspace.came_from is not None:
-            REAL["os.chdir"](self.workspace.place)
+        self.workspace.enter()
         here.computer = self
         if self._suspended is not None:
             loop, hooks = self._suspended
@@ -390,8 +450,7 @@ class Computer:
     def leave(self) -> None:
         """Let another program have the thread."""
         here.computer = None
-        if self.workspace.came_from is not None:
-            REAL["os.chdir"](self.workspace.came_from)
+        self.workspace.leave()
         loop = asyncio._get_running_loop()
         if loop is not None:
             self._suspended = loop, sys.get_asyncgen_hooks()
@@ -405,11 +464,41 @@ class Signals:
     def __init__(self) -> None:
         self.handlers: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGPIPE: signal.SIG_IGN}
         self.pending: list[int] = []
+        self.blocked: dict[int, None] = {}  # Those that the program's main thread doesn't want now,
+        self.held: list[int] = []  # and those of them that have come.
+        self._blocked_by: dict[ProgramThread, dict[int, None]] = {}  # What others don't want: it comes to the main one.
         self.delivered = 0
         self.alarm_at = _NEVER
         self._alarm_every = 0
         self.wake: Callable[[int], None] | None = None  # What writes to the descriptor that asyncio has named.
         self.descriptor = -1
+
+    @property
+    def can_come(self) -> bool:
+        """Whether the program expects one: it has set an alarm or a handler, asyncio's for Ctrl-C aside."""
+        return self.alarm_at < _NEVER or not self.handlers.keys() <= {signal.SIGINT, signal.SIGPIPE}
+
+    def come(self, number: int) -> None:
+        """Have a signal come: it is delivered when the program can have it."""
+        if number not in self.blocked:
+            self.pending.append(int(number))
+        elif number not in self.held:
+            self.held.append(int(number))
+
+    def blocked_by(self, thread: ProgramThread | None) -> dict[int, None]:
+        """Return what a thread doesn't want now; None: the main one."""
+        return self.blocked if thread is None else self._blocked_by.get(thread, self.blocked)
+
+    def block(self, thread: ProgramThread | None, numbers: Iterable[int]) -> None:
+        """Let these come to a thread later, and all others now."""
+        blocked = dict.fromkeys(map(int, numbers))
+        if thread is not None:
+            self._blocked_by[thread] = blocked
+            return
+        self.blocked = blocked
+        held, self.held = self.held, []
+        for number in held:
+            self.come(number)
 
     def alarm(self, now: int) -> tuple[int, int]:
         """Return in how much time the alarm rings, and then again how often; 0: never."""
@@ -421,7 +510,7 @@ class Signals:
     def ring(self, now: int) -> None:
         """Have the alarm's signal come if it is time."""
         if now >= self.alarm_at:
-            self.pending.append(signal.SIGALRM)
+            self.come(signal.SIGALRM)
             self.set_alarm(now, self._alarm_every, self._alarm_every)
 
     def deliver(self) -> None:
@@ -433,7 +522,7 @@ class Signals:
         if handler is signal.SIG_DFL:
             if number in (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT):
                 return
-            raise ProgramKilled(number)
+            raise ProgramKilled(signal.Signals(number).name)
         self.delivered += 1
         if self.wake is not None:
             self.wake(number)

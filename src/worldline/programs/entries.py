@@ -16,7 +16,7 @@ from worldline.model.errors import ConfigurationError, shown
 
 KINDS = ("script", "module")
 ESCAPES = ("files", "processes", "tls")
-"""What a machine's program may be allowed to do though it gets out of the simulation."""
+"""What a machine's program may be allowed to do though it gets out of the simulation, or isn't simulated in full."""
 
 
 class MachineEntry(Struct, frozen=True):

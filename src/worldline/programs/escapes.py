@@ -1,4 +1,4 @@
-"""Refuses what would get out of the simulation: real sockets, processes, files that others see, encryption.
+"""Refuses what would get out of the simulation: real sockets, processes, files that others see.
 
 Python tells its audit hooks of most of that before it happens, so it is refused at the line that does it, also where a
 library has the real function by name.
@@ -7,7 +7,6 @@ library has the real function by name.
 from __future__ import annotations
 
 import os
-import ssl
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -23,28 +22,57 @@ _REASONS = {
         "it makes a real socket",
         "import socket before the library that keeps the real one, or use a library that is written in Python",
     ),
-    "tls": (
-        "it encrypts, and OpenSSL's random numbers would make every run different",
-        'connect without TLS (http:// instead of https://), or allow = ["tls"]',
-    ),
-    "tls on a blocking socket": (
-        "it encrypts on a blocking socket, which isn't simulated",
-        "connect without TLS (http:// instead of https://); asyncio's TLS can be allowed",
-    ),
 }
 _WRITES = 'give its participant a folder, which is its disk: what it writes there stays its own; or allow = ["files"]'
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _HARMLESS = ("/dev/null", "/dev/tty")
 _RANDOM = ("/dev/random", "/dev/urandom")
+_OF_HOST = ("/proc/", "/sys/")
+_READS = 'leave it out, or allow = ["files"]'
 
 
 def _open(path: Any, _mode: Any, flags: int) -> None:
-    if path in _RANDOM:
-        here.computer.refuse(f"it opens {path}, whose bytes are others in every run", "use os.urandom or secrets")
-    if isinstance(path, str | bytes) and flags & _WRITING:
+    if not isinstance(path, str | bytes):
+        return
+    if (file := os.fsdecode(path)) in _RANDOM:
+        here.computer.refuse(f"it opens {file}, whose bytes are others in every run", "use os.urandom or secrets")
+    if flags & _WRITING:
         _change(path)
         here.computer.workspace.note_write(path, here.computer.stack.now)
+    else:
+        check_read(path)
+
+
+def check_read(path: Any, *_: Any) -> None:
+    """Refuse to read what the real system says of itself."""
+    computer = here.computer
+    if not isinstance(path, str | bytes | os.PathLike) or "files" in computer.workspace.allowed:
+        return
+    whole = os.path.join(computer.workspace.place, os.fsdecode(path))  # noqa: PTH118 - it is asked for each file
+    if f"{os.path.normpath(whole)}/".startswith(_OF_HOST):
+        computer.refuse(f"it reads {os.fsdecode(path)}, which says something else in every run", _READS)
+
+
+# Libraries whose sockets aren't Python's, and what to use instead.
+_WITH_OWN_SOCKETS = {
+    "confluent_kafka": "aiokafka or kafka-python",
+    "gevent": "asyncio or threads",
+    "grpc": "grpclib",
+    "MySQLdb": "PyMySQL or aiomysql",
+    "psycopg2": "asyncpg or pg8000",
+    "pycurl": "httpx or urllib3",
+    "zmq": "a socket",
+}
+
+
+def check_library(name: str) -> None:
+    """Refuse to load a library that would make real sockets unseen, as if it weren't installed: some can do without."""
+    if name in _WITH_OWN_SOCKETS:
+        instead = _WITH_OWN_SOCKETS[name]
+        raise ImportError(
+            f"{name} has sockets of its own, in C, which aren't simulated: use {instead} instead", name=name
+        )
 
 
 def _change(path: Any, *_: Any) -> None:
@@ -74,9 +102,15 @@ def _set_times(path: Any, times: Any, ns: Any, *_: Any) -> None:
         computer.workspace.note_write(path, computer.stack.now)
 
 
-def _rename(one: Any, other: Any, *_: Any) -> None:
+def _remove(path: Any, folder: int = -1) -> None:
+    _change_existing(path)
+    here.computer.workspace.ages.note_removal(path, folder)
+
+
+def _rename(one: Any, other: Any, _: int = -1, folder: int = -1) -> None:
     _change_both(one, other)
     here.computer.workspace.note_rename(one, other)
+    here.computer.workspace.ages.note_removal(other, folder)
 
 
 def _change_both(one: Any, other: Any, *_: Any) -> None:
@@ -94,8 +128,10 @@ def _refused(what: str) -> Callable[..., None]:
 
 _EVENTS: dict[str, Callable[..., None]] = {
     "open": _open,
+    **dict.fromkeys(("os.listdir", "os.scandir"), check_read),
     "os.mkdir": _change,
-    **dict.fromkeys(("os.remove", "os.rmdir", "os.truncate", "os.chmod"), _change_existing),
+    **dict.fromkeys(("os.remove", "os.rmdir"), _remove),
+    **dict.fromkeys(("os.truncate", "os.chmod"), _change_existing),
     "os.utime": _set_times,
     "os.rename": _rename,
     **dict.fromkeys(("os.link", "os.symlink"), _change_both),
@@ -129,7 +165,5 @@ def install() -> None:
     import subprocess
 
     sys.addaudithook(_audit)
-    _refusing(ssl.SSLContext, "wrap_bio", "tls")
-    _refusing(ssl.SSLContext, "wrap_socket", "tls on a blocking socket")
     _refusing(_posixsubprocess, "fork_exec", "processes")
     subprocess._fork_exec = _posixsubprocess.fork_exec  # type: ignore[attr-defined]

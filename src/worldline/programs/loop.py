@@ -17,7 +17,7 @@ from typing import Any
 
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import is_debugger_quit
-from worldline.programs.computer import Choose, Computer
+from worldline.programs.computer import Choose, Computer, Unwinding
 from worldline.programs.reals import here
 from worldline.programs.sockets import getaddrinfo
 
@@ -114,7 +114,8 @@ class Loop(_Stock):  # type: ignore[misc]
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         computer, error = self._computer, context.get("exception")
         if computer.over is None and error is not None and is_debugger_quit(error):
-            computer.over = error  # Quitting the debugger in a callback ends the program, and not the callback alone.
+            # Quitting the debugger in a callback ends the program, and not the callback alone.
+            computer.over = Unwinding(error) if isinstance(error, Exception) else error
         elif computer.over is None:  # Otherwise it is the end that a callback has met.
             super().call_exception_handler(context)
 

@@ -7,7 +7,6 @@ import atexit
 import inspect
 import shutil
 import sys
-import tempfile
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +20,8 @@ from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Program, is_normal_end
 from worldline.federation.participant.sometimes import draw_for
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.programs import escapes, loop, standins, threads, workspace
-from worldline.programs.computer import Computer, ProgramKilled
+from worldline.programs import escapes, folders, loggers, loop, standins, threads, tls, workspace
+from worldline.programs.computer import Computer, ProgramKilled, Unwinding
 from worldline.programs.entries import MachineEntry, checked_escapes, script_of, topics_of
 from worldline.programs.workspace import Workspace, hide_output, occupy, show_output
 
@@ -40,6 +39,11 @@ class Software:
     directory: Path
     folder: Path | None = None
     allow: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What its user would write to start it; of a function, its arguments alone."""
+        return self.arguments if callable(self.what) else (str(self.what), *self.arguments)
 
     def __str__(self) -> str:
         what = getattr(self.what, "__name__", None) or str(self.what)
@@ -98,16 +102,20 @@ class MachineRun:
         install()
         computer = Computer(participant, self.names or (participant.name,), loop.turns_of(participant))
         draw_for(computer)
+        threads.appear(computer)
         standins.swaps.put_in_place()
         show_output()
         try:
             _live(computer, self.software)
+        except Unwinding as over:
+            raise over.failure.with_traceback(over.__traceback__) from over.failure.__cause__
         finally:
             computer.abandon()
+            threads.disappear(computer)
             hide_output()
             standins.swaps.take_away()
             if not participant.is_crashed and (disk := participant.stable.get(_DISK)) is not None:
-                shutil.rmtree(disk, ignore_errors=True)
+                folders.give_back(disk)
 
 
 def _live(computer: Computer, software: Software) -> None:
@@ -121,6 +129,7 @@ def _live(computer: Computer, software: Software) -> None:
             disk,
             software.allow,
             None if disk is None else computer.participant.stable,
+            computer.name,
         )
         computer.enter()
         try:
@@ -138,10 +147,10 @@ def _live(computer: Computer, software: Software) -> None:
 def _disk_of(participant: Participant, folder: Path) -> Path:
     """Return the folder that a machine has for itself, for the whole run: a crash doesn't empty it."""
     if _DISK not in participant.stable:
-        made = Path(tempfile.mkdtemp(prefix="worldline-disk-")).resolve()
+        made = folders.take(participant.name, "disk", folder)
         shutil.copytree(folder, made, dirs_exist_ok=True)
-        atexit.register(shutil.rmtree, made, ignore_errors=True)  # If it isn't removed before.
-        participant.stable[_DISK] = str(made)
+        atexit.register(folders.give_back, made)  # If it isn't removed before.
+        participant.stable[_DISK] = made
     return Path(participant.stable[_DISK])
 
 
@@ -151,11 +160,13 @@ _DISK = "worldline.programs disk"
 def _run(computer: Computer, software: Software) -> ProgramKilled | None:
     """Run a program to its end; return what has killed it, if that is how it ended."""
     try:
-        software.run()
+        try:
+            software.run()
+        except SystemExit as error:
+            if not is_normal_end(error):
+                raise
         computer.wait_for_threads(threads.is_awaited)
-    except SystemExit as error:
-        if computer.over is None and not is_normal_end(error):
-            raise
+        computer.workspace.finish()
     except BaseException:
         if computer.over is None:
             raise
@@ -174,6 +185,8 @@ def install() -> None:
         loop.install()
         threads.install()
         escapes.install()
+        loggers.install()
+        tls.install()
         workspace.install()
 
 

@@ -5,6 +5,7 @@ Our own code runs in the program's thread, so it uses these where it means the r
 
 from __future__ import annotations
 
+import ctypes.util
 import os
 import platform
 import random
@@ -14,6 +15,9 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
+from functools import update_wrapper
+from types import FunctionType
 from typing import Any
 
 REAL: dict[str, Any] = {
@@ -22,14 +26,18 @@ REAL: dict[str, Any] = {
         (time, ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep")),
         (
             os,
-            ("urandom", "getpid", "close", "getcwd", "chdir", "uname", "stat", "lstat", "fstat", "listdir", "scandir"),
+            (
+                *("urandom", "getpid", "close", "getcwd", "chdir", "uname"),
+                *("stat", "lstat", "fstat", "listdir", "scandir", "readlink"),
+            ),
         ),
         (platform, ("uname",)),
-        (select, ("select", "poll")),
+        (ctypes.util, ("find_library",)),
+        (select, ("select", "poll", "epoll")),
         (selectors, ("DefaultSelector",)),
-        (socket, ("socket", "socketpair", "getaddrinfo", "gethostname")),
+        (socket, ("socket", "socketpair", "getaddrinfo")),
         (signal, ("signal", "getsignal", "set_wakeup_fd")),
-        (threading, ("main_thread", "current_thread", "Lock")),
+        (threading, ("Lock",)),
         (random, ("Random",)),
     )
     for name in names
@@ -49,10 +57,43 @@ class Here(threading.local):
 here = Here()
 
 
+class StandIn(staticmethod):  # type: ignore[type-arg]
+    """A function that stands in for one of C, and so becomes no method where a class has it by a name of its own."""
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+
+def stands_in(function: Callable[..., Any], real: Any) -> Any:
+    """Return a function as what stands in for another, by whose name it goes."""
+    if not isinstance(function, FunctionType):
+        return function
+    named = update_wrapper(function, real) if hasattr(real, "__name__") else function
+    return named if isinstance(real, FunctionType) else StandIn(named)
+
+
+def for_programs(real: Callable[..., Any], simulates: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a function do something else where a program calls it: what the other does with its computer."""
+
+    def call(*given: Any, **named: Any) -> Any:
+        computer = here.computer
+        return real(*given, **named) if computer is None else simulates(computer, *given, **named)
+
+    made: Callable[..., Any] = stands_in(call, real)
+    return made
+
+
+class really:  # noqa: N801 - it reads as a word, and a generator would cost twice as much
+    """Within it, everything is real: our own code does something that programs are kept from."""
+
+    def __enter__(self) -> None:
+        self._computer, here.computer = here.computer, None
+
+    def __exit__(self, *_: object) -> None:
+        here.computer = self._computer
+
+
 def real_path(path: str) -> str:
-    """Return where a path really leads; that looks at files, which programs are kept from."""
-    computer, here.computer = here.computer, None
-    try:
+    """Return where a path really leads."""
+    with really():
         return os.path.realpath(path)
-    finally:
-        here.computer = computer

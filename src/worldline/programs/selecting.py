@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import select as real
 import selectors
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from worldline.programs.computer import Computer
+from worldline.programs.deadlocks import ANY_TASK
 from worldline.programs.reals import REAL, here
+from worldline.programs.stack import Endpoint, PipeEnd, failure
 
 _Base: Any = selectors._BaseSelectorImpl
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -26,23 +31,26 @@ class Selector(_Base):  # type: ignore[misc]
         super().__init__()
         self._computer: Computer = here.computer
         self._candidates: dict[int, None] = {}
+        self._watchers: dict[int, Callable[[], None]] = {}
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key: selectors.SelectorKey = super().register(fileobj, events, data)
         try:
-            self._computer.stack.endpoint(key.fd).watchers.append(self._note)
+            endpoint = self._computer.stack.endpoint(key.fd)
         except OSError:
             super().unregister(fileobj)
             raise
+        watcher = self._watchers[key.fd] = partial(self._note, key.fd)
+        endpoint.watchers.append(watcher)
         self._note(key.fd)
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         key: selectors.SelectorKey = super().unregister(fileobj)
         self._candidates.pop(key.fd, None)
-        stack = self._computer.stack
+        stack, watcher = self._computer.stack, self._watchers.pop(key.fd)
         if stack.has(key.fd):
-            stack.endpoint(key.fd).watchers.remove(self._note)
+            stack.endpoint(key.fd).watchers.remove(watcher)
         return key
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -64,7 +72,15 @@ class Selector(_Base):  # type: ignore[misc]
             computer.glance()
             return self._ready() or []
         deadline = None if timeout is None else computer.stack.now + round(timeout * 1e9)
-        return computer.wait(self._ready, deadline) or []
+        return computer.wait(self._ready, deadline, self._inside) or []
+
+    def _inside(self) -> str | None:
+        """Say that only the program's own threads can end a wait: there are only pipes between them."""
+        endpoints = self._computer.stack.endpoints
+        for descriptor in self._fd_to_key:
+            if not isinstance(endpoints.get(descriptor), PipeEnd):
+                return None
+        return ANY_TASK
 
     def _note(self, descriptor: int) -> None:
         self._candidates[descriptor] = None
@@ -98,6 +114,13 @@ class DefaultSelector:
 
 
 _IN, _OUT, _ERROR, _HANGUP = real.POLLIN, real.POLLOUT, real.POLLERR, real.POLLHUP
+
+
+def _events(endpoint: Endpoint, mask: int) -> int:
+    """Return what `poll` and `epoll`, whose numbers are the same, say of an endpoint."""
+    found = (_IN if endpoint.is_readable() else 0) | (_OUT if endpoint.is_writable() else 0)
+    always = (_ERROR if endpoint.is_broken() else 0) | (_HANGUP if endpoint.is_hung_up() else 0)
+    return found & mask | always
 
 
 class Poll:
@@ -136,10 +159,8 @@ class Poll:
             if not self._computer.stack.has(descriptor):
                 found.append((descriptor, real.POLLNVAL))
                 continue
-            endpoint = self._computer.stack.endpoint(descriptor)
-            events = (_IN if endpoint.is_readable() else 0) | (_OUT if endpoint.is_writable() else 0)
-            if events & mask:
-                found.append((descriptor, events & mask))
+            if events := _events(self._computer.stack.endpoint(descriptor), mask):
+                found.append((descriptor, events))
         return found or None
 
 
@@ -148,12 +169,118 @@ def poll() -> Any:
     return REAL["select.poll"]() if here.computer is None else Poll()
 
 
+class Epoll:
+    """What `select.epoll()` gives."""
+
+    def __init__(self, sizehint: int = -1, flags: int = 0) -> None:
+        self._computer: Computer = here.computer
+        self._masks: dict[int, int] = {}
+        self._told: dict[int, int] = {}  # What was said of those that are told of changes alone.
+        self._watchers: dict[int, Callable[[], None]] = {}
+        self._descriptor = Endpoint(self._computer.stack).descriptor
+        self.closed = False
+
+    def fileno(self) -> int:
+        self._check()
+        return self._descriptor
+
+    def close(self) -> None:
+        if not self.closed:
+            for fd in list(self._masks):
+                self._forget(fd)
+            self.closed = True
+            self._computer.stack.close(self._descriptor)
+
+    def __enter__(self) -> Epoll:
+        self._check()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def register(self, fd: Any, eventmask: int = _IN | _OUT | real.POLLPRI) -> None:
+        self._check()
+        descriptor = _descriptor(fd)
+        endpoint = self._computer.stack.endpoint(descriptor)
+        if descriptor in self._masks:
+            raise failure(errno.EEXIST)
+        self._masks[descriptor] = eventmask
+        watcher = self._watchers[descriptor] = partial(self._note, descriptor)
+        endpoint.watchers.append(watcher)
+
+    def modify(self, fd: Any, eventmask: int) -> None:
+        descriptor = self._registered(fd)
+        self._masks[descriptor] = eventmask
+        self._told.pop(descriptor, None)
+
+    def unregister(self, fd: Any) -> None:
+        self._forget(self._registered(fd))
+
+    def poll(self, timeout: float | None = None, maxevents: int = -1) -> list[tuple[int, int]]:
+        self._check()
+        if maxevents != -1 and maxevents <= 0:
+            raise ValueError(f"maxevents must be greater than 0, got {maxevents}")
+        computer = self._computer
+        if timeout == 0:
+            computer.glance()
+            found = self._ready()
+        else:
+            forever = timeout is None or timeout < 0
+            found = computer.wait(self._ready, None if forever else computer.stack.now + round((timeout or 0) * 1e9))
+        found = (found or [])[: None if maxevents < 0 else maxevents]
+        for descriptor, events in found:
+            mask = self._masks.pop(descriptor)
+            self._masks[descriptor] = 0 if mask & real.EPOLLONESHOT else mask  # Others are told of first the next time.
+            if mask & real.EPOLLET:
+                self._told[descriptor] = events
+        return found
+
+    def _ready(self) -> list[tuple[int, int]] | None:
+        found, endpoints = [], self._computer.stack.endpoints
+        for descriptor, mask in list(self._masks.items()):
+            if (endpoint := endpoints.get(descriptor)) is None:
+                self._forget(descriptor)
+            elif mask and (events := _events(endpoint, mask)) and self._told.get(descriptor) != events:
+                found.append((descriptor, events))
+        return found or None
+
+    def _note(self, descriptor: int) -> None:
+        self._told.pop(descriptor, None)
+
+    def _forget(self, descriptor: int) -> None:
+        del self._masks[descriptor]
+        watcher = self._watchers.pop(descriptor)
+        self._told.pop(descriptor, None)
+        if (endpoint := self._computer.stack.endpoints.get(descriptor)) is not None:
+            endpoint.watchers.remove(watcher)
+
+    def _registered(self, fd: Any) -> int:
+        self._check()
+        descriptor = _descriptor(fd)
+        if descriptor not in self._masks:
+            raise failure(errno.ENOENT if self._computer.stack.has(descriptor) else errno.EBADF)
+        return descriptor
+
+    def _check(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed epoll object")
+
+
+class EpollMaker:
+    """What makes such an object where a program runs; elsewhere, a real one."""
+
+    def __new__(cls, *given: Any, **named: Any) -> Any:
+        return REAL["select.epoll"](*given, **named) if here.computer is None else Epoll(*given, **named)
+
+
 def select(rlist: Any, wlist: Any, xlist: Any, timeout: float | None = None) -> tuple[list[Any], list[Any], list[Any]]:
     """Wait until some of these can be read from or written to."""
     computer: Computer | None = here.computer
     if computer is None:
         found: tuple[list[Any], list[Any], list[Any]] = REAL["select.select"](rlist, wlist, xlist, timeout)
         return found
+    if timeout is not None and timeout < 0:
+        raise ValueError("timeout must be non-negative")
     reading, writing = list(rlist), list(wlist)
     endpoint = computer.stack.endpoint
 
@@ -170,4 +297,7 @@ def select(rlist: Any, wlist: Any, xlist: Any, timeout: float | None = None) -> 
 
 
 def _descriptor(given: Any) -> int:
-    return given if isinstance(given, int) else int(given.fileno())
+    found = given if isinstance(given, int) else int(given.fileno())
+    if found < 0:
+        raise ValueError(f"file descriptor cannot be a negative integer ({found})")
+    return found

@@ -6,11 +6,13 @@ import errno
 import gc
 import os
 import socket as real
+import stat
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from worldline.programs.computer import Computer
-from worldline.programs.reals import REAL, here
+from worldline.programs.deadlocks import ANY_THREAD
+from worldline.programs.reals import REAL, here, really
 from worldline.programs.stack import (
     ANY,
     BROADCAST,
@@ -66,11 +68,11 @@ class Socket(_RealSocket):  # type: ignore[misc]
     ) -> None:
         computer: Computer = here.computer
         self._computer = computer
-        self._closed = True  # Until it is made.
+        self._closed, self._descriptor = True, -1  # Until it is made.
         self._io_refs = 0
         self._family = real.AF_INET if family == -1 else family
         kind = real.SOCK_STREAM if type == -1 else type
-        self._timeout: float | None = real.getdefaulttimeout()
+        self._timeout: float | None = computer.workspace.socket_timeout
         if kind & real.SOCK_NONBLOCK:
             self._timeout = 0.0
         self._type = kind & ~(real.SOCK_NONBLOCK | real.SOCK_CLOEXEC)
@@ -78,16 +80,19 @@ class Socket(_RealSocket):  # type: ignore[misc]
         if endpoint is None and fileno is not None:
             endpoint = computer.stack.endpoint(fileno)
             self._type = real.SOCK_DGRAM if isinstance(endpoint, DatagramSocket) else real.SOCK_STREAM
+            self._family = real.AF_UNIX if isinstance(endpoint, PipeEnd) else real.AF_INET
         self._endpoint: Any = _made(computer, self._family, self._type) if endpoint is None else endpoint
-        self._descriptor: int = self._endpoint.descriptor
+        self._descriptor = self._endpoint.descriptor if fileno is None else fileno
+        if self._timeout is not None:
+            self._endpoint.blocks = False
         self._closed = False
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"fd={self.fileno()}, laddr={self.getsockname()}"
+        state = "closed" if self._descriptor < 0 else f"fd={self.fileno()}, laddr={self.getsockname()}"
         return f"<socket.socket family={self.family}, type={self.type}, {state}>"
 
     def __del__(self) -> None:
-        if not _collecting and not getattr(self, "_closed", True) and here.computer is self._computer:
+        if not _collecting and getattr(self, "_descriptor", -1) >= 0 and here.computer is self._computer:
             self._real_close()
 
     def __getstate__(self) -> object:
@@ -110,7 +115,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
         return self._timeout
 
     def fileno(self) -> int:
-        return -1 if self._closed else self._descriptor
+        return self._descriptor
 
     # --- How long calls wait ---
 
@@ -118,12 +123,13 @@ class Socket(_RealSocket):  # type: ignore[misc]
         if value is not None and value < 0:
             raise ValueError("Timeout value out of range")
         self._timeout = None if value is None else float(value)
+        self._endpoint.blocks = value is None
 
     def gettimeout(self) -> float | None:
         return self._timeout
 
     def setblocking(self, flag: bool) -> None:
-        self._timeout = None if flag else 0.0
+        self.settimeout(None if flag else 0.0)
 
     def getblocking(self) -> bool:
         return self._timeout != 0.0
@@ -142,23 +148,43 @@ class Socket(_RealSocket):  # type: ignore[misc]
             except BlockingIOError:
                 if self._timeout == 0.0:
                     raise
-            if computer.wait(lambda: True if self._closed or ready() else None, deadline) is None:
+            if computer.wait(lambda: True if self._descriptor < 0 or ready() else None, deadline, self._inside) is None:
                 raise TimeoutError("timed out")
             self._check_open()
+
+    def _inside(self) -> str | None:
+        """Say that only the program's own threads can end a wait: it is a pipe between them."""
+        return ANY_THREAD if isinstance(self._endpoint, PipeEnd) else None
 
     def _check_going(self) -> None:
         if self._computer.over is not None:
             self._computer.end_again()
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._descriptor < 0:  # One that is closed stays open below for the files that were made of it.
             raise failure(errno.EBADF)
 
     # --- Opening ---
 
     def bind(self, address: Any) -> None:
         self._check_open()
-        self._endpoint.bind(self._resolved(address))
+        target = self._resolved(address, "bind(): ")
+        if isinstance(self._endpoint, LocalSocket):
+            self._bind_to_file(target)
+        else:
+            self._endpoint.bind(target)
+
+    def _bind_to_file(self, path: str) -> None:
+        """Bind a Unix socket: on the program's own disk there is a file for it, which outlives the socket."""
+        computer = self._computer
+        place = computer.workspace.place_of(path)
+        if place is not None:
+            with really():
+                if os.path.lexists(place):
+                    raise failure(errno.EADDRINUSE)
+                os.mknod(place, stat.S_IFSOCK | 0o755)
+            computer.stack.paths.pop(place, None)  # Its file has been removed.
+        self._endpoint.bind(path, place or path)
 
     def listen(self, backlog: int = 128) -> None:
         self._check_open()
@@ -176,9 +202,17 @@ class Socket(_RealSocket):  # type: ignore[misc]
 
     def connect(self, address: Any) -> None:
         self._check_open()
-        target = self._resolved(address)
-        if isinstance(self._endpoint, DatagramSocket | LocalSocket):
+        target = self._resolved(address, "connect(): ")
+        if isinstance(self._endpoint, DatagramSocket):
             self._endpoint.connect(target)
+            return
+        if isinstance(self._endpoint, LocalSocket):
+            place = self._computer.workspace.place_of(target)
+            if place is not None and place not in self._computer.stack.paths and os.path.lexists(place):
+                raise failure(errno.ECONNREFUSED)
+            if place is not None and not os.path.lexists(place):
+                raise failure(errno.ENOENT)
+            self._endpoint.connect(target, place or target)
             return
         self._done(lambda: self._endpoint.connect(target), self._endpoint.is_writable, self._deadline())
 
@@ -193,16 +227,16 @@ class Socket(_RealSocket):  # type: ignore[misc]
             return error.errno
         return 0
 
-    def _resolved(self, address: Any) -> Any:
+    def _resolved(self, address: Any, call: str = "") -> Any:
         if isinstance(self._endpoint, LocalSocket):
             return os.fsdecode(address)
         if not isinstance(address, tuple) or len(address) < 2:
-            raise TypeError(f"{type(self).__name__}: AF_INET address must be tuple, not {type(address).__name__}")
+            raise TypeError(f"{call}AF_INET address must be tuple, not {type(address).__name__}")
         host, port = address[:2]
         if not isinstance(port, int):
             raise TypeError(f"'{type(port).__name__}' object cannot be interpreted as an integer")
         if not 0 <= port <= 65_535:
-            raise OverflowError("bind(): port must be 0-65535.")
+            raise OverflowError(f"{call}port must be 0-65535.")
         return _host_address(self._computer, host), port
 
     # --- Reading ---
@@ -253,8 +287,10 @@ class Socket(_RealSocket):  # type: ignore[misc]
         return len(data), address
 
     def recvmsg(self, bufsize: int, ancbufsize: int = 0, flags: int = 0) -> tuple[bytes, list[Any], int, Any]:
-        data, address = self.recvfrom(bufsize, flags)
-        return data, [], 0, address
+        if not isinstance(self._endpoint, DatagramSocket):
+            return self.recv(bufsize, flags), [], 0, None
+        data, address = self._datagram(bool(flags & _PEEK), flags)
+        return data[:bufsize], [], int(real.MSG_TRUNC) if len(data) > bufsize else 0, address
 
     # --- Writing ---
 
@@ -288,8 +324,10 @@ class Socket(_RealSocket):  # type: ignore[misc]
         address = rest[-1]
         if not isinstance(self._endpoint, DatagramSocket):
             return self.send(data)
-        view = bytes(memoryview(data).cast("B"))
-        return self._endpoint.send(view, None if address is None else self._resolved(address))
+        view, target = bytes(memoryview(data).cast("B")), None if address is None else self._resolved(address)
+        if target is not None and target[0] == BROADCAST and not self.getsockopt(real.SOL_SOCKET, real.SO_BROADCAST):
+            raise failure(errno.EACCES)
+        return self._endpoint.send(view, target)
 
     def sendmsg(self, buffers: Iterable[Any], ancdata: Any = (), flags: int = 0, address: Any = None) -> int:
         data = b"".join(buffers)
@@ -307,14 +345,10 @@ class Socket(_RealSocket):  # type: ignore[misc]
         self._endpoint.shut_down(how != real.SHUT_WR, how != real.SHUT_RD)
 
     def _real_close(self, _: Any = None) -> None:
-        if _collecting or self._computer.over is not None:
+        if _collecting or self._computer.over is not None or self._descriptor < 0:
             return
-        self._descriptor = -1
-        sharers = self._endpoint.options.get(_SHARERS, 0)
-        if sharers:
-            self._endpoint.options[_SHARERS] = sharers - 1
-        else:
-            self._endpoint.close()
+        descriptor, self._descriptor = self._descriptor, -1
+        self._computer.stack.close(descriptor)
 
     def detach(self) -> int:
         self._closed = True
@@ -323,8 +357,8 @@ class Socket(_RealSocket):  # type: ignore[misc]
 
     def dup(self) -> Socket:
         self._check_open()
-        self._endpoint.options[_SHARERS] = self._endpoint.options.get(_SHARERS, 0) + 1
-        made = Socket(self._family, self._type, self._proto, endpoint=self._endpoint)
+        descriptor = self._computer.stack.claim(self._endpoint)
+        made = Socket(self._family, self._type, self._proto, descriptor)
         made.settimeout(self._timeout)
         return made
 
@@ -343,18 +377,21 @@ class Socket(_RealSocket):  # type: ignore[misc]
                 raise failure(errno.ENOTCONN)
             return getattr(self._endpoint, "peer_path", "")
         made = getattr(self._endpoint, "connection", None)
-        if self._endpoint.peer is None or (
-            made is not None
-            and made.state in (ConnectionState.OPENING, ConnectionState.CLOSED, ConnectionState.WAITING)
-        ):
+        if self._endpoint.peer is None or (made is not None and made.state in _UNCONNECTED):
             raise failure(errno.ENOTCONN)
         return self._endpoint.peer
 
     def setsockopt(self, level: int, optname: int, value: Any, optlen: int = 0) -> None:
         self._check_open()
+        if level == real.IPPROTO_IP and optname == real.IP_ADD_MEMBERSHIP:
+            self._computer.refuse(*_MULTICAST)
+        if not isinstance(value, int | None):
+            value = bytes(value)
         number = int.from_bytes(value[:4], "little") if isinstance(value, bytes) else int(value or 0)
-        self._endpoint.options[level, optname] = number
-        if level == real.SOL_SOCKET and optname in (real.SO_REUSEADDR, real.SO_REUSEPORT):
+        self._endpoint.options[level, optname] = value if isinstance(value, bytes) else number
+        if (level, optname) == (real.SOL_SOCKET, real.SO_REUSEPORT):
+            self._endpoint.shares = bool(number)
+        if (level, optname) == (real.SOL_SOCKET, real.SO_REUSEADDR):
             self._endpoint.may_reuse = bool(number)
         if level == real.SOL_SOCKET and optname == real.SO_LINGER and isinstance(value, bytes):
             is_on, seconds = number, int.from_bytes(value[4:8], "little")
@@ -366,11 +403,15 @@ class Socket(_RealSocket):  # type: ignore[misc]
             return self._endpoint.take_error()
         if level == real.SOL_SOCKET and optname == real.SO_TYPE:
             return self._type
-        usual = {real.SO_RCVBUF: 256 * 1024, real.SO_SNDBUF: 256 * 1024}.get(optname, 0)
+        if level == real.SOL_SOCKET and optname == real.SO_DOMAIN:
+            return int(self._family)
+        usual = _USUAL.get((level, optname), 0)
         if optname == real.SO_ACCEPTCONN and level == real.SOL_SOCKET:
             usual = int(getattr(self._endpoint, "accepted", None) is not None)
-        number = self._endpoint.options.get((level, optname), usual)
-        return number.to_bytes(4, "little")[:buflen] if buflen else number
+        kept = self._endpoint.options.get((level, optname), usual)
+        if isinstance(kept, bytes):
+            return kept[:buflen] if buflen else int.from_bytes(kept[:4], "little")
+        return kept.to_bytes(4, "little")[:buflen] if buflen else kept
 
     def get_inheritable(self) -> bool:
         return False
@@ -379,8 +420,20 @@ class Socket(_RealSocket):  # type: ignore[misc]
         """Nothing inherits it: there are no other processes."""
 
 
+# Options that aren't 0 unless they are set.
+_USUAL = {
+    (real.SOL_SOCKET, real.SO_RCVBUF): 256 * 1024,
+    (real.SOL_SOCKET, real.SO_SNDBUF): 256 * 1024,
+    (real.IPPROTO_TCP, real.TCP_KEEPIDLE): 7_200,
+    (real.IPPROTO_TCP, real.TCP_KEEPINTVL): 75,
+    (real.IPPROTO_TCP, real.TCP_KEEPCNT): 9,
+    (real.IPPROTO_IP, real.IP_TTL): 64,
+}
+_MULTICAST = (
+    "it joins a multicast group, which isn't simulated",
+    "send to each participant by its name, or to all with <broadcast>",
+)
 _UNCONNECTED = (ConnectionState.OPENING, ConnectionState.CLOSED, ConnectionState.WAITING)
-_SHARERS = (-1, -1)  # Among an endpoint's options: how many more sockets than one stand for it.
 
 
 def _made(computer: Computer, family: int, kind: int) -> Endpoint:
@@ -470,32 +523,28 @@ def socketpair(family: int | None = None, type: int = real.SOCK_STREAM, proto: i
     computer = here.computer
     if computer is None:
         return REAL["socket.socketpair"](family, type, proto)
+    if type & ~(real.SOCK_NONBLOCK | real.SOCK_CLOEXEC) != real.SOCK_STREAM:
+        raise failure(errno.EOPNOTSUPP)
     ends = computer.stack.pair()
     return tuple(Socket(real.AF_UNIX, real.SOCK_STREAM, 0, endpoint=end) for end in ends)
 
 
-def gethostname() -> str:
-    """Return the computer's name."""
-    computer = here.computer
-    return str(REAL["socket.gethostname"]() if computer is None else computer.name)
-
-
-def gethostbyname(host: str) -> str:
+def gethostbyname(computer: Computer, host: str) -> str:
     """Return a host's address."""
-    return looked_up(here.computer, host) if host else ANY
+    return looked_up(computer, host) if host else ANY
 
 
-def gethostbyaddr(address: str) -> tuple[str, list[str], list[str]]:
+def gethostbyaddr(computer: Computer, address: str) -> tuple[str, list[str], list[str]]:
     """Return the name of the computer that has an address."""
-    found = looked_up(here.computer, address)
-    name = "localhost" if found == LOOPBACK else here.computer.stack.directory.name(found)
+    found = looked_up(computer, address)
+    name = "localhost" if found == LOOPBACK else computer.stack.directory.name(found)
     if name is None:
         raise real.herror(1, "Unknown host")
     return name, [], [found]
 
 
-def getnameinfo(address: Any, flags: int) -> tuple[str, str]:
+def getnameinfo(computer: Computer, address: Any, flags: int) -> tuple[str, str]:
     """Return the name and the port of an address."""
-    found = looked_up(here.computer, address[0])
-    name = None if flags & real.NI_NUMERICHOST else here.computer.stack.directory.name(found)
+    found = looked_up(computer, address[0])
+    name = None if flags & real.NI_NUMERICHOST else computer.stack.directory.name(found)
     return name or found, str(address[1])

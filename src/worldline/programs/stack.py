@@ -17,6 +17,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from typing import Any
 
 from worldline.model.segments import DATAGRAM_MAX, OPENER, RST, SYN, Datagram, Segment, read_datagram, read_segment
 from worldline.programs.tcp import SEGMENT_MAX, WINDOW, Connection, ConnectionState
@@ -38,6 +39,11 @@ _FIRST_DESCRIPTOR = 100_000  # Where no real one is.
 def failure(number: int) -> OSError:
     """Return the error that Linux would give."""
     return OSError(number, os.strerror(number))
+
+
+def is_simulated(descriptor: int) -> bool:
+    """Whether a descriptor is one that a stack has given."""
+    return descriptor >= _FIRST_DESCRIPTOR
 
 
 class Directory:
@@ -75,21 +81,32 @@ class Endpoint:
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
+        self.holders = 0  # How many descriptors stand for it.
         self.descriptor = stack.claim(self)
-        self.watchers: list[Callable[[int], None]] = []
-        self.options: dict[tuple[int, int], int] = {}
+        self.watchers: list[Callable[[], None]] = []
+        self.options: dict[tuple[int, int], Any] = {}
         self.may_reuse = False
+        self.shares = False  # Whether others may listen at its port, too.
+        self.blocks = True  # For those that use it by its descriptor.
 
     def changed(self) -> None:
         """Tell those that watch it."""
         for watcher in self.watchers:
-            watcher(self.descriptor)
+            watcher()
 
     def is_readable(self) -> bool:
         raise NotImplementedError
 
     def is_writable(self) -> bool:
         raise NotImplementedError
+
+    def is_broken(self) -> bool:
+        """Whether something went wrong of which the program wasn't told."""
+        return False
+
+    def is_hung_up(self) -> bool:
+        """Whether nothing can be said or heard any more."""
+        return False
 
     def take_error(self) -> int:
         """Return what went wrong since the last call; 0: nothing."""
@@ -114,6 +131,9 @@ class PipeEnd(Endpoint):
 
     def is_writable(self) -> bool:
         return self.other is None or len(self.other.data) < WINDOW
+
+    def is_hung_up(self) -> bool:
+        return self.other is not None and self.other.is_closed
 
     def send(self, data: bytes | memoryview) -> int:
         other = self.other
@@ -160,28 +180,30 @@ class LocalSocket(PipeEnd):
         super().__init__(stack)
         self.path = ""
         self.peer_path = ""
+        self._place = ""
         self.accepted: list[LocalSocket] | None = None
 
     def is_readable(self) -> bool:
         return bool(self.accepted) if self.accepted is not None else super().is_readable()
 
-    def bind(self, path: str) -> None:
+    def bind(self, path: str, place: str) -> None:
+        """Have what connects to a path: `place` is where that leads."""
         if self.path or not path:
             raise failure(errno.EINVAL)
-        if path in self.stack.paths:
+        if place in self.stack.paths:
             raise failure(errno.EADDRINUSE)
-        self.stack.paths[path] = self
-        self.path = path
+        self.stack.paths[place] = self
+        self.path, self._place = path, place
 
     def listen(self, _backlog: int) -> None:
         if not self.path or self.other is not None:
             raise failure(errno.EINVAL)
         self.accepted = [] if self.accepted is None else self.accepted
 
-    def connect(self, path: str) -> None:
+    def connect(self, path: str, place: str) -> None:
         if self.other is not None:
             raise failure(errno.EISCONN)
-        listener = self.stack.paths.get(path)
+        listener = self.stack.paths.get(place)
         if listener is None or listener.accepted is None:
             raise failure(errno.ENOENT if listener is None else errno.ECONNREFUSED)
         other = LocalSocket(self.stack)
@@ -200,8 +222,8 @@ class LocalSocket(PipeEnd):
     def close(self) -> None:
         for each in self.accepted or ():
             each.close()
-        if self.stack.paths.get(self.path) is self:
-            del self.stack.paths[self.path]
+        if self.stack.paths.get(self._place) is self:
+            del self.stack.paths[self._place]
         super().close()
 
 
@@ -222,6 +244,9 @@ class DatagramSocket(Endpoint):
 
     def is_writable(self) -> bool:
         return True
+
+    def is_broken(self) -> bool:
+        return bool(self.error)
 
     def take_error(self) -> int:
         error, self.error = self.error, 0
@@ -327,6 +352,15 @@ class StreamSocket(Endpoint):
         if made.state in (ConnectionState.OPENING, ConnectionState.ANSWERING):
             return False
         return made.state is not ConnectionState.OPEN or made.out.is_ended or len(made.out.data) < WINDOW - SEGMENT_MAX
+
+    def is_broken(self) -> bool:
+        return self.connection is not None and bool(self.connection.error)
+
+    def is_hung_up(self) -> bool:
+        made = self.connection
+        if made is None:
+            return self.accepted is None
+        return made.state is ConnectionState.CLOSED or (made.incoming.is_ended and made.out.is_ended)
 
     def take_error(self) -> int:
         made = self.connection
@@ -479,7 +513,8 @@ class Ports:
     def listen(self, owner: Endpoint, address: Address) -> None:
         """Let a bound socket have the connections that are opened to its port."""
         host, port = address
-        if any(_overlap(host, other) for other, _ in self._listening.get(port, ())):
+        there = self._listening.get(port, ())
+        if any(_overlap(host, other) and not (owner.shares and each.shares) for other, each in there):
             raise failure(errno.EADDRINUSE)
         self._listening.setdefault(port, []).append((host, owner))
 
@@ -514,6 +549,8 @@ def _clash(host: str, owner: Endpoint, other_host: str, other: Endpoint) -> bool
     """Whether two sockets can't have one port: as on Linux, two that may be reused can, unless one listens."""
     if not _overlap(host, other_host):
         return False
+    if owner.shares and other.shares:
+        return False
     listens = isinstance(other, StreamSocket) and other.accepted is not None
     return listens or not (owner.may_reuse and other.may_reuse)
 
@@ -542,7 +579,7 @@ class Stack:
         shift = incarnation * _EPHEMERAL_SHIFT
         self._tcp, self._udp = Ports(own, shift), Ports(own, shift)
         self._connections = Connections(self, incarnation, min(SEGMENT_MAX, payload_max - 64))
-        self.paths: dict[str, LocalSocket] = {}  # Where Unix sockets are bound; there are no files for them.
+        self.paths: dict[str, LocalSocket] = {}  # Where Unix sockets are bound.
         self._outgoing: list[tuple[str, str, bytes]] = []
         self._looped: list[tuple[int, int, str, Segment | Datagram]] = []
         self._loops = 0
@@ -577,10 +614,22 @@ class Stack:
         return descriptor in self.endpoints
 
     def claim(self, endpoint: Endpoint) -> int:
+        """Return a descriptor that stands for an endpoint, alone or besides others."""
         descriptor = self._next_descriptor
         self._next_descriptor += 1
         self.endpoints[descriptor] = endpoint
+        endpoint.holders += 1
         return descriptor
+
+    def close(self, descriptor: int) -> None:
+        """Give a descriptor back; the last one closes what it stands for."""
+        endpoint = self.endpoint(descriptor)
+        endpoint.holders -= 1
+        if endpoint.holders:
+            del self.endpoints[descriptor]
+        else:
+            endpoint.descriptor = descriptor
+            endpoint.close()
 
     def release(self, endpoint: Endpoint) -> None:
         self.endpoints.pop(endpoint.descriptor, None)
@@ -588,8 +637,9 @@ class Stack:
 
     def close_all(self) -> None:
         """Close what a program has left open when it ended."""
-        for endpoint in list(self.endpoints.values()):
+        for endpoint in dict.fromkeys(self.endpoints.values()):
             endpoint.close()
+        self.endpoints.clear()
 
     def ports_of(self, owner: Endpoint) -> Ports:
         return self._tcp if isinstance(owner, StreamSocket) else self._udp

@@ -7,8 +7,10 @@ modules that have the real ones by name (``from time import time``); when none d
 
 from __future__ import annotations
 
-import copyreg
+import atexit
+import ctypes
 import datetime
+import gc
 import os
 import random
 import select
@@ -16,26 +18,18 @@ import selectors
 import signal
 import socket
 import sys
-import threading
 import time
 import uuid
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, NamedTuple
 
-from worldline.programs import selecting, sockets, surroundings
-from worldline.programs.reals import REAL, here
+from worldline.programs import descriptors, selecting, sockets, surroundings
+from worldline.programs.computer import ProgramKilled
+from worldline.programs.reals import REAL, for_programs, here, stands_in
 
 # --- Time ---
-
-
-def _clock(real: Callable[[], Any], simulated: Callable[[Any], Any]) -> Callable[[], Any]:
-    @wraps(real)
-    def read() -> Any:
-        computer = here.computer
-        return real() if computer is None else simulated(computer)
-
-    return read
 
 
 def _sleep(seconds: float, /) -> None:
@@ -49,73 +43,45 @@ def _sleep(seconds: float, /) -> None:
     computer.sleep(seconds)
 
 
-def _of_now(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a function of a time, by default now, take simulated time."""
+def _of_now(real: Callable[..., Any], place: int, now: Callable[[float], Any]) -> Callable[..., Any]:
+    """Have a function take simulated time where it would take what it is now: as the argument at a certain place."""
 
     @wraps(real)
-    def shown(seconds: float | None = None, /) -> Any:
-        if seconds is None and here.computer is not None:
-            seconds = here.computer.time_ns() / 1e9
-        return real() if seconds is None else real(seconds)
+    def shown(*given: Any) -> Any:
+        if here.computer is not None and (len(given) <= place or given[place] is None):
+            given = (*given[:place], now(here.computer.time_ns() / 1e9))
+        return real(*given)
 
     return shown
 
 
-_strftime = time.strftime
-_gmtime = time.gmtime
+def _tzset(computer: Any) -> None:
+    computer.workspace.change_zone(os.environ.get("TZ", "UTC"))
 
 
-def _formatted(form: str, when: Any = None, /) -> str:
-    if when is None and here.computer is not None:
-        when = time.gmtime()
-    return _strftime(form) if when is None else _strftime(form, when)
+# Of the class itself: it has to stay the one that C code makes, and that types are compared with by identity.
+_moments = {name: datetime.datetime.__dict__[name] for name in ("now", "utcnow")}
 
 
-_RealDatetime = datetime.datetime
+def _now(cls: Any, tz: datetime.tzinfo | None = None) -> Any:
+    if (computer := here.computer) is None:
+        return _moments["now"].__get__(None, cls)(tz)
+    return cls.fromtimestamp(computer.time_ns() // 1_000 / 1e6, tz)
 
 
-class _DatetimeKind(type):
-    """Takes real ones for instances: most are made by C code, which doesn't know of the stand-in."""
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, _RealDatetime)
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, _RealDatetime)
+def _utcnow(cls: Any) -> Any:
+    if here.computer is None:
+        return _moments["utcnow"].__get__(None, cls)()
+    return _now(cls, datetime.UTC).replace(tzinfo=None)
 
 
-class _Datetime(_RealDatetime, metaclass=_DatetimeKind):
-    """A datetime whose `now` is simulated time; local time is UTC."""
-
-    @classmethod
-    def now(cls, tz: datetime.tzinfo | None = None) -> Any:
-        computer = here.computer
-        if computer is None:
-            return _RealDatetime.now(tz)
-        microseconds = computer.time_ns() // 1_000
-        found = _RealDatetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=microseconds)
-        return found.replace(tzinfo=None) if tz is None else found.astimezone(tz)
-
-    @classmethod
-    def utcnow(cls) -> Any:
-        return cls.now() if here.computer is not None else _RealDatetime.utcnow()
-
-    @classmethod
-    def today(cls) -> Any:
-        return cls.now()
-
-
-_Datetime.__name__ = _Datetime.__qualname__ = "datetime"
-_Datetime.__module__ = "datetime"
-
-
-def _as_pickled(moment: Any) -> tuple[Any, ...]:
-    """Have a datetime pickled by a name that is the same whether the stand-in is in place or not."""
-    return _datetime_of, _RealDatetime.__reduce_ex__(moment, 4)[1]
-
-
-def _datetime_of(*parts: Any) -> Any:
-    return _RealDatetime(*parts)
+def _set(owner: Any, name: str, value: Any) -> None:
+    """Let a name of a module or a class stand for something, also if the class is written in C."""
+    if owner is not datetime.datetime:
+        setattr(owner, name, value)
+        return
+    gc.get_referents(owner.__dict__)[0][name] = value  # What its `__dict__` only shows.
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(owner))
 
 
 # --- Randomness ---
@@ -189,10 +155,24 @@ def _getnode() -> int:
 # --- Signals and the process ---
 
 
+def _set_default_timeout(computer: Any, seconds: float | None) -> None:
+    if seconds is not None and seconds < 0:
+        raise ValueError("Timeout value out of range")
+    computer.workspace.socket_timeout = seconds
+
+
 def _signal(number: Any, handler: Any, /) -> Any:
     computer = here.computer
     if computer is None:
         return REAL["signal.signal"](number, handler)
+    if here.thread is not None:
+        raise ValueError("signal only works in main thread of the main interpreter")
+    if not 0 < number < signal.NSIG:
+        raise ValueError("signal number out of range")
+    if not callable(handler) and handler not in (signal.SIG_IGN, signal.SIG_DFL):
+        raise TypeError("signal handler must be signal.SIG_IGN, signal.SIG_DFL, or a callable object")
+    if number in (signal.SIGKILL, signal.SIGSTOP):
+        raise OSError(22, "Invalid argument")
     before = computer.signals.handlers.get(int(number), signal.SIG_DFL)
     computer.signals.handlers[int(number)] = handler
     return before
@@ -232,40 +212,67 @@ def _kill(pid: int, number: int, /) -> None:
     elif pid != computer.pid:
         raise ProcessLookupError(3, "No such process")
     elif number:
-        computer.signals.pending.append(int(number))
-        if here.thread is None:
-            computer.deliver_signal()
+        _send(computer, number)
 
 
-def _raise_signal(number: int, /) -> None:
-    computer = here.computer
-    if computer is None:
-        _real_raise_signal(number)
-    else:
-        computer.signals.pending.append(int(number))
+def _send(computer: Any, number: int) -> None:
+    """Send the program a signal, from itself."""
+    computer.signals.come(number)
+    if here.thread is None and computer.signals.pending:
         computer.deliver_signal()
 
 
-_real_raise_signal = signal.raise_signal
+def _pthread_sigmask(computer: Any, how: int, mask: Any) -> set[Any]:
+    signals, thread = computer.signals, here.thread
+    wanted = {*mask} - {signal.SIGKILL, signal.SIGSTOP}
+    before = {*signals.blocked_by(thread)}
+    if how == signal.SIG_BLOCK:
+        after = before | wanted
+    elif how == signal.SIG_UNBLOCK:
+        after = before - wanted
+    elif how == signal.SIG_SETMASK:
+        after = wanted
+    else:
+        raise OSError(22, "Invalid argument")
+    signals.block(thread, sorted(after))
+    if thread is None and signals.pending:
+        computer.deliver_signal()
+    return _named(before)
 
 
-def _main_thread() -> Any:
-    """Return the thread that a program takes for its main one: where it runs."""
+def _named(numbers: Iterable[int]) -> set[Any]:
+    """Return signals by name; those for real time are numbers."""
+    return {signal.Signals(number) if number in _SIGNALS else number for number in numbers}
+
+
+_SIGNALS = dict.fromkeys(map(int, signal.Signals))
+
+
+def _exit(computer: Any, code: int) -> None:
+    """End the program without a word to its other threads, and without what it has registered for its end."""
+    computer.end(SystemExit(code) if code else ProgramKilled("os._exit"))
+
+
+def _putenv(computer: Any, name: Any, value: Any) -> None:
+    """Export a variable: `os.environ` calls this, too."""
+    computer.workspace.export(os.fsencode(name), None if value is None else os.fsencode(value))
+
+
+_real_register = atexit.register
+
+
+def _register(function: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
     computer = here.computer
-    return REAL["threading.main_thread"]() if computer is None else REAL["threading.current_thread"]()
+    # What a library does at the end, it does for all that share it; and so does Python for all finalizers.
+    if computer is None or computer.draws.importing or getattr(function, "__self__", None) is weakref.finalize:
+        return _real_register(function, *given, **named)
+    computer.workspace.at_exit.append((function, given, named))
+    return function
 
 
-# --- Names in `socket` that only exist for a computer ---
-
-
-def _for_computer(name: str, simulated: Callable[..., Any]) -> Callable[..., Any]:
-    real = getattr(socket, name)
-
-    @wraps(real)
-    def call(*given: Any, **named: Any) -> Any:
-        return (real if here.computer is None else simulated)(*given, **named)
-
-    return call
+def _unregister(computer: Any, function: Callable[..., Any]) -> None:
+    registered = computer.workspace.at_exit
+    registered[:] = [each for each in registered if each[0] != function]
 
 
 # --- Putting them in place, and taking them away ---
@@ -292,11 +299,12 @@ class Swaps:
 
     def state(self, owner: Any, name: str, stand_in: Any, *, everywhere: bool = True) -> None:
         """Say what stands in for a name, and `everywhere` for what other modules have of it by name."""
-        swap = Swap(owner, name, getattr(owner, name), stand_in)
+        real = vars(owner)[name]
+        swap = Swap(owner, name, real, stands_in(stand_in, real))
         self._swaps.append(swap)
         if everywhere:
-            self._pairs.setdefault(id(stand_in), swap)
-            self._pairs[id(swap.real)] = swap
+            self._pairs.setdefault(id(swap.stand_in), swap)
+            self._pairs[id(real)] = swap
 
     def put_in_place(self) -> None:
         """Count one program more, and let the first one find the stand-ins."""
@@ -305,7 +313,7 @@ class Swaps:
             if self._programs == 1:
                 self._look_for_names()
                 for owner, name, _, stand_in in self._swaps:
-                    setattr(owner, name, stand_in)
+                    _set(owner, name, stand_in)
 
     def take_away(self) -> None:
         """Count one program less; when the last one has gone, all names stand for what they did before."""
@@ -314,8 +322,8 @@ class Swaps:
             if self._programs == 0:
                 self._look_for_names()
                 for owner, name, real, stand_in in self._swaps:
-                    if getattr(owner, name, None) is stand_in:
-                        setattr(owner, name, real)
+                    if vars(owner).get(name) is stand_in:
+                        _set(owner, name, real)
 
     def _look_for_names(self) -> None:
         """Find what modules have by name that were loaded in the meantime, before a program or by one."""
@@ -340,21 +348,20 @@ def install() -> None:
     import asyncio  # Loaded before: what it has by name is replaced, too.
     import ssl
 
-    for module, names in (*_stand_ins().items(), *surroundings.stand_ins().items()):
+    for module, names in (*_stand_ins().items(), *surroundings.stand_ins().items(), *descriptors.stand_ins().items()):
         for name, stand_in in names.items():
             swaps.state(module, name, stand_in)
     _RealRandom.seed = _seed
     random._inst.__class__ = CallersRandom
     for name in _DRAWS:
         swaps.state(random, name, getattr(random._inst, name))
-    copyreg.pickle(_RealDatetime, _as_pickled)
     assert asyncio is not None
     assert ssl is not None
 
 
 def _stand_ins() -> dict[Any, dict[str, Any]]:
     clocks = {
-        name: _clock(REAL[f"time.{name}"], simulated)
+        name: for_programs(REAL[f"time.{name}"], simulated)
         for name, simulated in {
             "time": lambda computer: computer.time_ns() / 1e9,
             "time_ns": lambda computer: computer.time_ns(),
@@ -364,16 +371,22 @@ def _stand_ins() -> dict[Any, dict[str, Any]]:
             "perf_counter_ns": lambda computer: computer.monotonic_ns(),
         }.items()
     }
-    shown = {name: _of_now(getattr(time, name)) for name in ("gmtime", "ctime")}
+    shown = {name: _of_now(getattr(time, name), 0, float) for name in ("gmtime", "localtime", "ctime")}
+    shown["asctime"] = _of_now(time.asctime, 0, time.localtime)
+    shown["strftime"] = _of_now(time.strftime, 1, time.localtime)
     return {
-        time: {**clocks, **shown, "localtime": _local_time(), "sleep": _sleep, "strftime": _formatted},
-        datetime: {"datetime": _Datetime},
+        time: {**clocks, **shown, "sleep": _sleep, "tzset": for_programs(time.tzset, _tzset)},
+        datetime.datetime: {"now": classmethod(_now), "utcnow": classmethod(_utcnow)},
         os: {
             "urandom": _urandom,
-            "getpid": _clock(REAL["os.getpid"], lambda computer: computer.pid),
+            "getpid": for_programs(REAL["os.getpid"], lambda computer: computer.pid),
             "kill": _kill,
-            "close": _close,
+            "killpg": for_programs(os.killpg, lambda _, group, number: _kill(group, number)),
+            "_exit": for_programs(os._exit, _exit),
+            "putenv": for_programs(os.putenv, _putenv),
+            "unsetenv": for_programs(os.unsetenv, lambda computer, name: _putenv(computer, name, None)),
         },
+        atexit: {"register": _register, "unregister": for_programs(atexit.unregister, _unregister)},
         random: {"_urandom": _urandom},
         uuid: {"uuid1": _uuid1, "getnode": _getnode},
         signal: {
@@ -381,10 +394,12 @@ def _stand_ins() -> dict[Any, dict[str, Any]]:
             "getsignal": _getsignal,
             "set_wakeup_fd": _set_wakeup_fd,
             "siginterrupt": _siginterrupt,
-            "raise_signal": _raise_signal,
+            "raise_signal": for_programs(signal.raise_signal, _send),
+            "pthread_kill": for_programs(signal.pthread_kill, lambda computer, _, number: _send(computer, number)),
+            "pthread_sigmask": for_programs(signal.pthread_sigmask, _pthread_sigmask),
+            "sigpending": for_programs(signal.sigpending, lambda computer: _named(computer.signals.held)),
         },
-        threading: {"main_thread": _main_thread},
-        select: {"select": selecting.select, "poll": selecting.poll},
+        select: {"select": selecting.select, "poll": selecting.poll, "epoll": selecting.EpollMaker},
         selectors: dict.fromkeys(
             ("DefaultSelector", "EpollSelector", "PollSelector", "SelectSelector"), selecting.DefaultSelector
         ),
@@ -392,35 +407,17 @@ def _stand_ins() -> dict[Any, dict[str, Any]]:
             "socket": sockets.Socket,
             "socketpair": sockets.socketpair,
             "getaddrinfo": sockets.getaddrinfo,
-            "gethostname": sockets.gethostname,
+            "gethostname": for_programs(socket.gethostname, lambda computer: computer.name),
             **{
-                name: _for_computer(name, getattr(sockets, name))
+                name: for_programs(getattr(socket, name), getattr(sockets, name))
                 for name in ("gethostbyname", "gethostbyaddr", "getnameinfo")
             },
+            "getdefaulttimeout": for_programs(
+                socket.getdefaulttimeout, lambda computer: computer.workspace.socket_timeout
+            ),
+            "setdefaulttimeout": for_programs(socket.setdefaulttimeout, _set_default_timeout),
         },
     }
-
-
-def _local_time() -> Callable[..., Any]:
-    """Return what stands in for `localtime`: a computer's local time is UTC."""
-    real = time.localtime
-
-    @wraps(real)
-    def local_time(seconds: float | None = None, /) -> Any:
-        if here.computer is None:
-            return real() if seconds is None else real(seconds)
-        return _gmtime(here.computer.time_ns() / 1e9 if seconds is None else seconds)
-
-    return local_time
-
-
-def _close(fd: int, /) -> None:
-    """Close a descriptor: a socket's, if it is one of a computer's."""
-    computer = here.computer
-    if computer is not None and computer.stack.has(fd):
-        computer.stack.endpoint(fd).close()
-    else:
-        REAL["os.close"](fd)
 
 
 __all__ = ["install", "swaps"]

@@ -7,29 +7,25 @@ are sorted, its files are as old as the run unless the program has written to th
 
 from __future__ import annotations
 
+import ctypes.util
 import math
 import os
 import platform
 import resource
 import signal
+import ssl
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, MutableMapping
-from functools import wraps
+from contextlib import suppress
+from functools import partial
+from itertools import count
 from typing import Any
 
-from worldline.programs.reals import REAL, here, real_path
-
-
-def _for_programs(real: Callable[..., Any], simulates: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a function do something else where a program calls it: what the other does with its computer."""
-
-    @wraps(real)
-    def call(*given: Any, **named: Any) -> Any:
-        computer = here.computer
-        return real(*given, **named) if computer is None else simulates(computer, *given, **named)
-
-    return call
+from worldline.programs.escapes import check_read
+from worldline.programs.reals import REAL, for_programs, here, real_path, really
+from worldline.programs.stack import PipeEnd
 
 
 def _constant(value: Any) -> Callable[..., Any]:
@@ -72,6 +68,13 @@ def _platform_uname(computer: Any) -> Any:
     return made
 
 
+def _find_library(_: Any, name: str) -> Any:
+    if name == "pthread":  # It crashes when it is given the number of a thread that isn't real.
+        return None
+    with really():  # It asks other programs.
+        return REAL["ctypes.util.find_library"](name)
+
+
 def _getrandom(computer: Any, size: int, *_: int) -> bytes:
     return bytes(computer.draws.entropy().randbytes(size))
 
@@ -79,22 +82,33 @@ def _getrandom(computer: Any, size: int, *_: int) -> bytes:
 # --- Files ---
 
 
+_FOLDER_SIZE = 4_096  # Whatever file system it is on.
+
+
 def _stat(name: str) -> Callable[..., Any]:
-    def stat(computer: Any, file: Any, *given: Any, **named: Any) -> Any:
+    def shown(computer: Any, file: Any, *given: Any, **named: Any) -> Any:
+        if isinstance(file, int) and computer.stack.has(file):
+            kind = stat.S_IFIFO if isinstance(computer.stack.endpoint(file), PipeEnd) else stat.S_IFSOCK
+            return os.stat_result((kind | 0o600, file, 0, 1, 0, 0, 0, 0, 0, 0))
         return computer.workspace.ages.shown(file, REAL[f"os.{name}"](file, *given, **named))
 
-    return stat
+    return shown
 
 
 class FileAges:
     """How old files are for a program: as old as the run, but for those that it has opened to write since.
 
-    `written` has the times of these, by path; it lasts as long as the disk.
+    `written` has the times of these, by path; it lasts as long as the disk. Files and devices are numbered in the order
+    in which the program looks at them: a new file has a new number, whether or not the file system gives it the place
+    of one that was removed.
     """
 
     def __init__(self, start_ns: int, written: MutableMapping[str, int]) -> None:
         self._start_ns = start_ns
         self._written = written
+        self._devices = _Numbers()
+        self._files = _Numbers()
+        self._removed: set[tuple[int, ...]] = set()
 
     def note_write(self, file: str, time_ns: int) -> None:
         self._written[file] = time_ns
@@ -106,11 +120,40 @@ class FileAges:
     def shown(self, file: Any, real: os.stat_result) -> os.stat_result:
         """Return what is known of a file, a path or a descriptor, with the times that the program is to see."""
         nanoseconds = self._written.get(_path_of(file), self._start_ns) if self._written else self._start_ns
-        whole = nanoseconds // 1_000_000_000
         times = {f"st_{kind}time": nanoseconds / 1e9 for kind in "amc"}
         times |= {f"st_{kind}time_ns": nanoseconds for kind in "amc"}
-        rest = {name: getattr(real, name) for name in ("st_blksize", "st_blocks", "st_rdev") if hasattr(real, name)}
-        return os.stat_result((*real[:7], whole, whole, whole), {**rest, **times})
+        size = _FOLDER_SIZE if stat.S_ISDIR(real.st_mode) else real.st_size
+        rest = {"st_blksize": 4_096, "st_blocks": -(-size // 512), "st_rdev": real.st_rdev}
+        numbers = self._number(real), self._devices[(real.st_dev,)]
+        whole = nanoseconds // 1_000_000_000
+        plain = (real.st_mode, *numbers, real.st_nlink, real.st_uid, real.st_gid, size, whole, whole, whole)
+        return os.stat_result(plain, {**rest, **times})
+
+    def note_removal(self, path: Any, folder: int = -1) -> None:
+        """Note that the program is about to remove the last link to a file, or a folder."""
+        with suppress(OSError), really():
+            real = os.lstat(path, dir_fd=None if folder < 0 else folder)
+            if real.st_nlink == 1 or stat.S_ISDIR(real.st_mode):
+                self._removed.add((real.st_dev, real.st_ino))
+
+    def _number(self, real: os.stat_result) -> int:
+        place = real.st_dev, real.st_ino
+        if place in self._removed and real.st_nlink:  # Otherwise it is the one that was removed, and is still open.
+            self._removed.remove(place)
+            self._files.pop(place, None)
+        return self._files[place]
+
+
+class _Numbers(dict[tuple[int, ...], int]):
+    """Numbers what it is asked for, from 1 on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next = count(1)
+
+    def __missing__(self, key: tuple[int, ...]) -> int:
+        number = self[key] = next(self._next)
+        return number
 
 
 def _path_of(file: Any) -> str:
@@ -119,6 +162,11 @@ def _path_of(file: Any) -> str:
 
 def _listdir(_: Any, path: Any = ".") -> list[Any]:
     return sorted(REAL["os.listdir"](path))
+
+
+def _readlink(_: Any, path: Any, **named: Any) -> Any:
+    check_read(path)
+    return REAL["os.readlink"](path, **named)
 
 
 class _Entry:
@@ -135,6 +183,9 @@ class _Entry:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
+
+    def inode(self) -> int:
+        return self.stat(follow_symlinks=False).st_ino
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         real: os.stat_result = self._real.stat(follow_symlinks=follow_symlinks)
@@ -216,6 +267,8 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
             "clock_gettime_ns": _clock_gettime_ns,
         },
         resource: {"getrusage": _getrusage},
+        ssl: {"RAND_bytes": _getrandom},
+        ctypes.util: {"find_library": _find_library},
         platform: {"node": lambda computer: computer.name, "uname": _platform_uname},
         os: {
             "times": _times,
@@ -224,10 +277,14 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
             "process_cpu_count": _constant(1),
             "sched_getaffinity": _constant({0}),
             "getppid": _constant(1),
+            **dict.fromkeys(("getpgrp", "getpgid", "getsid"), lambda computer, *_: computer.pid),
+            "chdir": lambda computer, path: computer.workspace.change_folder(path),
+            "fchdir": lambda computer, fd: computer.workspace.change_folder(fd),
             "uname": _uname,
             "getrandom": _getrandom,
             **{name: _stat(name) for name in ("stat", "lstat", "fstat")},
             "listdir": _listdir,
+            "readlink": _readlink,
             "scandir": lambda _, path=".": _Entries(path),
         },
         tempfile: {
@@ -242,9 +299,15 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
             **dict.fromkeys(("sigwait", "sigwaitinfo", "sigtimedwait"), _refused_wait),
         },
     }
+    with suppress(ImportError):  # Some builds of Python are without it.
+        import _sqlite3
+
+        from worldline.programs.databases import connected
+
+        simulated[_sqlite3] = {"connect": partial(connected, _sqlite3.connect)}
     made = {
         module: {
-            name: _for_programs(getattr(module, name), simulates)
+            name: for_programs(getattr(module, name), simulates)
             for name, simulates in names.items()
             if hasattr(module, name)  # Some came with later versions of Python.
         }

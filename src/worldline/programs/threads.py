@@ -12,6 +12,7 @@ Those that a library makes while it is loaded are shared by all computers of a p
 from __future__ import annotations
 
 import _thread
+import _threading_local
 import concurrent.futures.thread
 import queue
 import threading
@@ -21,7 +22,7 @@ from typing import Any
 from worldline.federation.inprocess.strand import ThreadStrand
 from worldline.federation.participant.sometimes import draw_for
 from worldline.programs.computer import Computer, ProgramThread
-from worldline.programs.reals import here
+from worldline.programs.reals import for_programs, here, really
 from worldline.programs.standins import swaps
 
 _real_lock = _thread.allocate_lock
@@ -29,26 +30,38 @@ _real_start = _thread.start_new_thread
 _real_rlock = threading.RLock
 _real_join = threading.Thread.join
 _real_is_alive = threading.Thread.is_alive
+_RealLocal = threading.local
 _RealSimpleQueue = queue.SimpleQueue
 
 
-class Lock:
-    """A lock for which the threads of a computer wait in simulated time."""
+class _LockKind(type):
+    """Makes and knows real locks, too."""
 
-    __slots__ = ("__weakref__", "_is_shared", "_locked")
+    def __call__(cls) -> Any:
+        return _real_lock() if here.computer is None else super().__call__()
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _thread.LockType) or super().__instancecheck__(instance)
+
+
+class Lock(metaclass=_LockKind):
+    """A lock for which the threads of a computer wait in simulated time; outside of one, a real lock."""
+
+    __slots__ = ("__weakref__", "_holder", "_is_shared", "_locked")
 
     def __init__(self) -> None:
         self._locked = False
+        self._holder: ProgramThread | None = None  # None: the main one, or none.
         self._is_shared = bool(here.computer.draws.importing)
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        if self._take():
+        if self._take(asker := here.thread):
             return True
         computer: Computer = here.computer
         if not blocking or computer is None:
             return False
         deadline = None if timeout is None or timeout < 0 else computer.stack.now + round(timeout * 1e9)
-        return computer.wait(lambda: True if self._take() else None, deadline) is not None
+        return computer.wait(lambda: True if self._take(asker) else None, deadline, self._held) is not None
 
     def release(self) -> None:
         if self._is_shared:
@@ -64,7 +77,10 @@ class Lock:
             return here.computer is not None and self in here.computer.held
         return self._locked
 
-    def _take(self) -> bool:
+    def _held(self) -> str:
+        return "a lock" if self._is_shared else f"a lock that {_name_of(self._holder)} holds"
+
+    def _take(self, asker: ProgramThread | None) -> bool:
         if self._is_shared:
             computer = here.computer
             if computer is None or self in computer.held:
@@ -73,7 +89,7 @@ class Lock:
             return True
         if self._locked:
             return False
-        self._locked = True
+        self._locked, self._holder = True, asker
         return True
 
     def _at_fork_reinit(self) -> None:
@@ -89,12 +105,32 @@ class Lock:
         return f"<{'locked' if self.locked() else 'unlocked'} lock of a simulated computer>"
 
 
+def _name_of(thread: ProgramThread | None) -> str:
+    return "MainThread" if thread is None else thread.name
+
+
+Lock.__module__, Lock.__name__, Lock.__qualname__ = "_thread", "lock", "lock"  # As real ones: some libraries look.
+
+
+class _ThreadsLock(threading._PyRLock):  # type: ignore[misc, name-defined]
+    """A lock that a thread can take again."""
+
+    __module__ = "_thread"
+
+
 def _lock() -> Any:
-    return _real_lock() if here.computer is None else Lock()
+    return Lock()
 
 
-def _rlock() -> Any:
-    return _real_rlock() if here.computer is None else threading._PyRLock()  # type: ignore[attr-defined]
+def _rlock(*_: Any, **__: Any) -> Any:
+    return _real_rlock() if here.computer is None else _ThreadsLock()
+
+
+class _Local(_threading_local.local):
+    """What each thread has for itself: in one process, the main threads of several computers are one real thread."""
+
+    def __new__(cls, /, *given: Any, **named: Any) -> Any:
+        return _RealLocal() if cls is _Local and here.computer is None else super().__new__(cls, *given, **named)
 
 
 class _SimpleQueue:
@@ -130,25 +166,71 @@ def _begin(computer: Computer, body: Callable[[], Any], thread: Any) -> int:
     def live() -> None:
         here.computer, here.thread = computer, made
         draw_for(computer)
-        known, number = threading._active, threading.get_ident()  # type: ignore[attr-defined]
-        ours = known.get(number)  # The program's own thread takes the place of the one that it lives on.
         try:
             body()
         finally:
-            known[number] = ours
             here.computer = here.thread = None
 
-    was = here.computer
-    here.computer = None  # What it is made of is real.
-    try:
+    with really():
         strand = ThreadStrand(computer.name, live)
-    finally:
-        here.computer = was
-    made = ProgramThread(strand, thread)
+    made = ProgramThread(strand, thread, next(computer.draws.threads))
     computer.threads.append(made)
     if thread is not None:
         thread._worldline = made
-    return len(computer.threads)
+        usual = thread._invoke_excepthook
+        thread._invoke_excepthook = lambda each: usual(each) if computer.over is None else None
+    return computer.ident + made.number
+
+
+# --- Who is who ---
+
+
+class MainThread(threading.Thread):
+    """What a program takes for its main thread, whatever the thread is in which it runs."""
+
+    def __init__(self, computer: Computer) -> None:
+        super().__init__(name="MainThread", daemon=False)
+        self._started.set()  # type: ignore[attr-defined]
+        self._ident, self._native_id = computer.ident, computer.pid
+
+    def is_alive(self) -> bool:
+        return True
+
+    def join(self, timeout: float | None = None) -> None:
+        raise RuntimeError("cannot join current thread")
+
+
+def appear(computer: Computer) -> None:
+    """Let a program's main thread be known."""
+    with really():
+        _active[computer.ident] = MainThread(computer)
+
+
+def disappear(computer: Computer) -> None:
+    """Let it be forgotten."""
+    _active.pop(computer.ident, None)
+
+
+_active: dict[int, threading.Thread] = threading._active  # type: ignore[attr-defined]
+
+
+def _number() -> int:
+    return 0 if here.thread is None else int(here.thread.number)
+
+
+def _enumerate(computer: Computer) -> list[threading.Thread]:
+    own = [each.thread for each in computer.threads if each.thread is not None and not each.strand.finished]
+    return [_active[computer.ident], *own]
+
+
+class _PoolCounter:
+    """Counts pools of threads; an object, since a function would become a method."""
+
+    def __init__(self, real: Callable[[], int]) -> None:
+        self._real = real
+
+    def __call__(self) -> int:
+        return self._real() if here.computer is None else next(here.computer.draws.pools)
 
 
 def _join(self: threading.Thread, timeout: float | None = None) -> None:
@@ -162,7 +244,7 @@ def _join(self: threading.Thread, timeout: float | None = None) -> None:
     if here.thread is made:
         raise RuntimeError("cannot join current thread")
     deadline = None if timeout is None else computer.stack.now + round(max(timeout, 0) * 1e9)
-    computer.wait(lambda: True if made.strand.finished else None, deadline)
+    computer.wait(lambda: True if made.strand.finished else None, deadline, lambda: f"{made.name} to end")
 
 
 def _is_alive(self: threading.Thread) -> bool:
@@ -184,12 +266,24 @@ def install() -> None:
     threading.Thread.join, threading.Thread.is_alive = _join, _is_alive  # type: ignore[method-assign]
     replaced: dict[Any, dict[str, Any]] = {
         _thread: {"allocate_lock": _lock, "start_new_thread": _start},
-        threading: {"Lock": _lock, "_allocate_lock": _lock, "RLock": _rlock},
+        threading: {"local": _Local, "Lock": Lock, "_allocate_lock": _lock, "RLock": _rlock},
         queue: {"SimpleQueue": _SimpleQueue},
     }
     for name, stand_in in (("_start_new_thread", _start), ("_start_joinable_thread", _start_joinable)):
         if hasattr(threading, name):
             replaced[threading][name] = stand_in
+    simulated: dict[str, Callable[..., Any]] = {
+        "main_thread": lambda computer: _active[computer.ident],
+        "get_ident": lambda computer: computer.ident + _number(),
+        "get_native_id": lambda computer: computer.pid + _number(),
+        "_counter": lambda computer: next(computer.draws.names),
+        "enumerate": _enumerate,
+        "active_count": lambda computer: len(_enumerate(computer)),
+    }
+    for name, simulates in simulated.items():
+        replaced[threading][name] = for_programs(getattr(threading, name), simulates)
+    pool: Any = concurrent.futures.ThreadPoolExecutor
+    replaced[pool] = {"_counter": _PoolCounter(pool._counter)}
     for owner, names in replaced.items():
         for name, stand_in in names.items():
             swaps.state(owner, name, stand_in, everywhere=owner is queue)

@@ -7,19 +7,26 @@ while it is loaded is drawn by its name, so that it doesn't matter whose program
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import io
+import logging
 import os
 import sys
 import sysconfig
-import tempfile
+import threading
+import time
+import traceback
 import types
 from collections.abc import Callable, MutableMapping
 from importlib import _bootstrap
 from pathlib import Path
 from typing import Any
 
-from worldline.programs.reals import EPOCH_NS, REAL, here, real_path
+from worldline.programs import folders
+from worldline.programs.escapes import check_library
+from worldline.programs.loggers import State
+from worldline.programs.reals import EPOCH_NS, REAL, here, real_path, really
 from worldline.programs.surroundings import FileAges
 
 _libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -40,20 +47,60 @@ class Workspace:
         disk: Path | None = None,
         allowed: tuple[str, ...] = (),
         written: MutableMapping[str, int] | None = None,
+        owner: str = "",
     ) -> None:
         self.disk = disk
         self.allowed = allowed
-        self.place = str(disk or directory)  # Where relative paths begin,
-        process = REAL["os.getcwd"]()
-        self.came_from = process if process != self.place else None  # and where the process's own do, if elsewhere.
+        self._process = REAL["os.getcwd"]()
+        self.place = ""  # Where relative paths begin,
+        self.came_from: str | None = None  # and where the process's own do, if elsewhere.
+        self._place_open: int | None = None  # A descriptor of a folder that it has changed to: it may remove that.
+        self._settle_in(str(disk or directory))
         self._prefix = str(directory) + os.sep
-        self._own: dict[str, types.ModuleType] = {}  # Its modules, while another program runs.
+        self._elsewhere: dict[str, types.ModuleType] | None = None  # Its modules, or the process's while it runs.
         self._names: dict[str, None] = {"__main__": None}
         self._arguments = arguments
         self._path = path
-        self._others: dict[str, types.ModuleType] = {}
         self.ages = FileAges(EPOCH_NS, {} if written is None else written)
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary: str | None = None
+        self._owner = owner, directory
+        self.loggers: dict[Any, State] = {}
+        self.at_exit: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
+        self.zone = "UTC"
+        self.socket_timeout: float | None = None
+        self._variables = {name: value for name, value in _variables.items() if name != b"TZ"}
+        self._exported: dict[bytes, bytes | None] = {}
+        self._policy: Any = None
+        self._hook = threading.__excepthook__
+        self._handler_names: dict[str, Any] = {}
+        self._handlers: list[Any] = []
+
+    def _settle_in(self, folder: str) -> None:
+        self.place = folder
+        self.came_from = self._process if self._process != folder else None
+
+    def change_folder(self, folder: Any) -> None:
+        """Let relative paths begin elsewhere, also after other programs have run."""
+        REAL["os.chdir"](folder)
+        self._settle_in(REAL["os.getcwd"]())
+        self._close_place()
+        with really():
+            self._place_open = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
+
+    def enter(self) -> None:
+        """Let the process's relative paths begin where the program's do."""
+        if self.came_from is not None:
+            REAL["os.chdir"](self.place if self._place_open is None else self._place_open)
+
+    def leave(self) -> None:
+        """Let them begin where they did before."""
+        if self.came_from is not None:
+            REAL["os.chdir"](self.came_from)
+
+    def _close_place(self) -> None:
+        if self._place_open is not None:
+            REAL["os.close"](self._place_open)
+            self._place_open = None
 
     def is_own(self, file: str | None) -> bool:
         """Whether a module's file is the program's own."""
@@ -66,9 +113,12 @@ class Workspace:
 
     def may_write(self, file: str) -> bool:
         """Whether the program may change a file: one on its own disk."""
-        temporary = None if self._temporary is None else real_path(self._temporary.name)
-        whole, folders = self._whole(file), (self.disk, temporary)
-        return any(folder is not None and f"{whole}{os.sep}".startswith(f"{folder}{os.sep}") for folder in folders)
+        whole = f"{self._whole(file)}{os.sep}"
+        return any(own is not None and whole.startswith(f"{own}{os.sep}") for own in (self.disk, self._temporary))
+
+    def place_of(self, path: str) -> str | None:
+        """Return where a path leads, if that is on the program's own disk."""
+        return self._whole(path) if path and path[0] != "\0" and self.may_write(path) else None
 
     def _whole(self, file: Any) -> str:
         path = os.path.join(self.place, os.fsdecode(file))  # noqa: PTH118 - a path object takes ten times as long
@@ -77,17 +127,14 @@ class Workspace:
     def temporary_folder(self) -> str:
         """Return the folder for the program's temporary files, which is gone with the program."""
         if self._temporary is None:
-            computer, here.computer = here.computer, None  # It is a real folder.
-            try:
-                self._temporary = tempfile.TemporaryDirectory(prefix="worldline-temporary-", ignore_cleanup_errors=True)
-            finally:
-                here.computer = computer
-        return self._temporary.name
+            self._temporary = folders.take(self._owner[0], "temporary", self._owner[1])
+        return self._temporary
 
     def discard(self) -> None:
         """Remove what is the program's alone."""
+        self._close_place()
         if self._temporary is not None:
-            self._temporary.cleanup()
+            folders.give_back(self._temporary)
 
     def note_write(self, file: Any, now: int) -> None:
         """Note that the program opens a file to write, so that it is no older than that."""
@@ -111,42 +158,117 @@ class Workspace:
         sys.modules["__main__"] = made
         return made
 
-    def put_in_place(self) -> None:
-        """Let the process's modules and arguments be this program's."""
-        modules = sys.modules
-        if not self._others:
+    def exchange(self) -> None:
+        """Let the process's modules be this program's; or, if they are, what they were before."""
+        modules, elsewhere = sys.modules, self._elsewhere
+        if elsewhere is None:
+            elsewhere = self._elsewhere = {"__main__": types.ModuleType("__main__")}  # A function has none of its own.
             for name, module in list(modules.items()):
                 if self.is_own(getattr(module, "__file__", None)) and not name.startswith("worldline"):
                     self._names[name] = None
         for name in self._names:
-            if name in modules:
-                self._others[name] = modules.pop(name)
-        modules.update(self._own)
-        modules.setdefault("__main__", types.ModuleType("__main__"))  # A function has none of its own.
-        self._arguments, sys.argv = sys.argv, self._arguments
-        self._path, sys.path = sys.path, self._path
+            there, own = modules.pop(name, None), elsewhere.pop(name, None)
+            if own is not None:
+                modules[name] = own
+            if there is not None:
+                elsewhere[name] = there
 
-    def take_away(self) -> None:
-        """Let them be as they were before."""
-        modules = sys.modules
-        self._own = {name: modules.pop(name) for name in self._names if name in modules}
-        modules.update(self._others)
-        self._arguments, sys.argv = sys.argv, self._arguments
-        self._path, sys.path = sys.path, self._path
+    def exchange_settings(self, before: Workspace) -> None:
+        """Let what a process has one of, and a program may change, be this program's; `before` keeps its own.
 
+        Each has the process's while the other's are in place. It is written out, since it is done at each wait.
+        """
+        own, self._arguments, before._arguments = self._arguments, before._arguments, sys.argv
+        sys.argv = own
+        paths, self._path, before._path = self._path, before._path, sys.path
+        sys.path = paths
+        variables, self._variables, before._variables = self._variables, before._variables, _environ._data
+        _environ._data = _environb._data = variables
+        policy, self._policy, before._policy = self._policy, before._policy, _events._event_loop_policy
+        _events._event_loop_policy = policy
+        hook, self._hook, before._hook = self._hook, before._hook, threading.excepthook
+        threading.excepthook = hook
+        names, self._handler_names, before._handler_names = self._handler_names, before._handler_names, _handlers.data
+        _handlers.data = names
+        if self._handlers or before._handlers or _all_handlers:
+            handlers, self._handlers, before._handlers = self._handlers, before._handlers, _all_handlers[:]
+            _all_handlers[:] = handlers
+
+    def export(self, name: bytes, value: bytes | None) -> None:
+        """Let C code and other processes see a variable too, or that there is none, while the program runs."""
+        if name != b"TZ":  # See `change_zone`.
+            self._exported[name] = value
+            _export(name, value)
+
+    def exchange_exported(self, is_entering: bool) -> None:
+        """Let C code see the program's variables, or the process's again."""
+        for name, value in self._exported.items():
+            _export(name, value if is_entering else _variables.get(name))
+
+    def finish(self) -> None:
+        """Do what Python does at the end of a process, last said first done."""
+        while self.at_exit:
+            function, given, named = self.at_exit.pop()
+            try:
+                function(*given, **named)
+            except Exception:
+                traceback.print_exc()
+        logging.shutdown(_all_handlers)
+
+    def change_zone(self, zone: str) -> None:
+        """Let the program's local time be another zone's."""
+        self.zone = zone
+        _change_zone(zone)
+
+
+_environ: Any = os.environ
+_environb: Any = os.environb
+_events: Any = asyncio.events
+_handlers: Any = logging._handlers  # type: ignore[attr-defined]
+_all_handlers: list[Any] = logging._handlerList  # type: ignore[attr-defined]
+_variables: dict[bytes, bytes] = _environ._data  # The process's own.
 
 _occupant: Workspace | None = None
 
 
 def occupy(workspace: Workspace | None) -> None:
     """Let a program have its surroundings; None: let the process have its own again."""
-    global _occupant
+    global _occupant, _process_zone, _zone
     if workspace is not _occupant:
         if _occupant is not None:
-            _occupant.take_away()
+            _occupant.exchange()
+            _occupant.exchange_exported(False)
+        else:
+            _process_zone = _zone = os.environ.get("TZ")  # It may have chosen another since.
         if workspace is not None:
-            workspace.put_in_place()
+            workspace.exchange()
+            workspace.exchange_exported(True)
+            workspace.exchange_settings(_occupant or workspace)
+        elif _occupant is not None:
+            _occupant.exchange_settings(_occupant)
         _occupant = workspace
+        if (zone := _process_zone if workspace is None else workspace.zone) != _zone:
+            _change_zone(zone)
+
+
+_process_zone: str | None = None  # The time zone of the process's own,
+_zone: str | None = None  # and the one that is in place.
+_tzset, _putenv, _unsetenv = time.tzset, os.putenv, os.unsetenv
+
+
+def _change_zone(zone: str | None) -> None:
+    """Let the process's local time be that of a zone."""
+    global _zone
+    _zone = zone
+    _export(b"TZ", None if zone is None else os.fsencode(zone))
+    _tzset()
+
+
+def _export(name: bytes, value: bytes | None) -> None:
+    if value is None:
+        _unsetenv(name)
+    else:
+        _putenv(name, value)
 
 
 # --- Loading ---
@@ -159,6 +281,7 @@ def _loaded(spec: Any) -> Any:
     computer = here.computer
     if computer is None:
         return _load(spec)
+    check_library(spec.name)
     if computer.workspace.is_own(spec.origin):
         computer.workspace.claim(spec.name)
         return _load(spec)
@@ -243,12 +366,9 @@ class LineLog:
     def show(self) -> None:
         """Show what was printed, in the program's main thread: what shows it may look whose that is."""
         unshown, self._unshown = self._unshown, []
-        computer, here.computer = here.computer, None  # It is real, with real locks.
-        try:
+        with really():  # With real locks.
             for shown_on, line in unshown:
                 shown_on.write(line)
-        finally:
-            here.computer = computer
 
     def finish(self, shown_on: Any) -> None:
         """Take what has no end yet for a line."""

@@ -112,7 +112,9 @@ def counted_losses(losses: Mapping[tuple[str, str, str], int]) -> tuple[LossCoun
 
 
 class RunFacts(Struct, frozen=True, kw_only=True):
-    """How the run ended. `cause`, `participant`, `at` and `until` are those of a run that was broken off."""
+    """How the run ended. `cause`, `participant` and `at` say why a run was broken off, or which property one that is
+    complete doesn't have.
+    """
 
     called: ClassVar[str] = "outcome"
 

@@ -325,7 +325,8 @@ class Recording:
             return RecordingVerdict(Condition.ALTERED, damage)
         if self._scan.whole and self.outcome is not None:
             if self.outcome.status == "complete":
-                return RecordingVerdict(Condition.INTACT, "the file matches its certificate")
+                failed = f", but {story(self.outcome)}" if self.outcome.cause else ""
+                return RecordingVerdict(Condition.INTACT, f"the file matches its certificate{failed}")
             return RecordingVerdict(Condition.BROKEN_OFF, story(self.outcome), self.outcome.until)
         if not self._scan.is_original:
             return RecordingVerdict(Condition.CUT_OFF, "it was packed anew, so it doesn't show what is missing", 0)
@@ -373,7 +374,7 @@ class Recording:
 
 
 def story(outcome: RunFacts) -> str:
-    """Tell how a run was broken off."""
+    """Tell how a run was broken off, or which property it doesn't have."""
     where = f"{outcome.participant}: " if outcome.participant else ""
     if outcome.at is not None:
         where = f"{outcome.participant or 'the run'} at {format_time(outcome.at)}: "
@@ -400,6 +401,11 @@ def _digest_of(outcome: RunFacts) -> str | None:
 # Tells an observer of a recorded run what was told then, in the order in which it happened, at any pace.
 #
 # So whatever looks on at a run can look on at its recording: a public LCM, an observer of a user's own.
+
+
+def members_told(recording: Recording) -> list[str]:
+    """Return those of whom `narrate` would tell, or refuse the file as that would."""
+    return sorted(recorded_account(intact(recording)).stays)
 
 
 def narrate(recording: Recording, observer: Observer, pace: Callable[[int], None] = lambda _: None) -> None:

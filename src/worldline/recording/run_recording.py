@@ -202,9 +202,10 @@ class RunRecording:
 
     def conclude(self, outcome: Outcome) -> None:
         """Finish it with what has come of the run, which may be a failure."""
-        if outcome.failure is None:
-            self.observer.close(dropped=outcome.dropped)
+        if outcome.is_whole:
+            self.observer.close(dropped=outcome.dropped, failure=outcome.failure)
         else:
+            assert outcome.failure is not None
             self.break_off(outcome.failure, end=outcome.now + (not outcome.is_cut))  # Until then all is certain.
 
     def break_off(self, failure: BaseException, *, end: int | None = None) -> None:

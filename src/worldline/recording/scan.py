@@ -32,6 +32,7 @@ from mcap.records import Channel, Chunk, DataEnd, Footer, Header, Metadata, Sche
 from mcap.writer import MCAP0_MAGIC
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from worldline.files.commands import command_for
 from worldline.model.errors import UsageError, shown
 from worldline.model.text import printable
 from worldline.model.time import FOREVER, TIME_MAX, format_time
@@ -141,9 +142,10 @@ class Scan:
         file.seek(0)
         magic = file.read(len(MCAP0_MAGIC))
         if not magic:
-            raise UsageError(f"{self.path} is empty", advice="the recorder wrote nothing at all")
+            raise UsageError(f"{self.path} is empty, and no recording")
         if not MCAP0_MAGIC.startswith(magic):
-            raise UsageError(f"{self.path} isn't an MCAP file")
+            advice = command_for(self.path) if self.path.suffix != ".mcap" else None
+            raise UsageError(f"{self.path} isn't an MCAP file", advice=advice or "as recordings are")
         offset = len(MCAP0_MAGIC)
         record = _record_at(file, offset, self._size)
         if record is None:

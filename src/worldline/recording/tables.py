@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from worldline.extras import installing
 from worldline.history.diff.account import NOTES, Account, kind_of_note, named
 from worldline.history.diff.values import payload_text
 from worldline.history.fields import Fields, fields_of, joined
@@ -298,7 +299,7 @@ def _library(name: str, what: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise UsageError(f"{what} needs {name}, which isn't installed", advice=f"pip install {name}") from error
+        raise UsageError(f"{what} needs {name}, which isn't installed", advice=installing("tables")) from error
 
 
 # A run as a trace that Chrome (about://tracing) and Perfetto show: members as rows, messages as arrows.

@@ -168,14 +168,20 @@ class Recorder(OrderingObserver):
         """Stop waiting for the recording's reader, if it is a pipe. May be called from a signal handler."""
         self._output.give_up()
 
-    def close(self, *, dropped: Mapping[tuple[str, str, str], int] | None = None, end: int | None = None) -> None:
+    def close(
+        self,
+        *,
+        dropped: Mapping[tuple[str, str, str], int] | None = None,
+        end: int | None = None,
+        failure: WorldlineError | None = None,
+    ) -> None:
         """Finish the file: the run is over, and everything that was reported is final.
 
         Whatever isn't settled by then and would have arrived at `end` (by default the plan's) or later is still under
         way.
 
         `dropped` counts, by (receiver, topic, reason), what else wasn't received: dropped by buffers. It may include
-        losses that are in the file; those are counted from the file.
+        losses that are in the file; those are counted from the file. `failure` is a property that the run doesn't have.
         """
         if self._closed:
             raise UsageError("the recording is already closed")
@@ -187,7 +193,10 @@ class Recorder(OrderingObserver):
             for name, part in self._parts.items()
             if part.left is not None and part.digest
         ]
-        self._finish({**(dropped or {}), **self._contents.losses}, status="complete", digest=run_digest(left).hex())
+        facts: dict[str, Any] = {"status": "complete", "digest": run_digest(left).hex()}
+        if failure is not None:
+            facts |= {"cause": _in_utf8(failure.problem), "participant": failure.participant or "", "at": failure.at}
+        self._finish({**(dropped or {}), **self._contents.losses}, **facts)
 
     def abandon(
         self, cause: str, *, participant: str | None = None, at: int | None = None, end: int | None = None
@@ -210,7 +219,7 @@ class Recorder(OrderingObserver):
         self._finish(
             self._contents.losses,
             status="broken off",
-            cause=cause.encode(errors="replace").decode(),  # It may quote anything, and must fit into UTF-8.
+            cause=_in_utf8(cause),
             participant=participant or "",
             at=at,
             until=self._gap if self._gap is not None else self._pending.complete_until() if end is None else end,
@@ -312,6 +321,11 @@ class Recorder(OrderingObserver):
             self._file.finish()
         finally:
             self._output.close()
+
+
+def _in_utf8(cause: str) -> str:
+    """Return what fits into the file: it may quote anything."""
+    return cause.encode(errors="replace").decode()
 
 
 def _lost(publication: Publication, receiver: str, copy: int, reason: str) -> bytes:

@@ -7,30 +7,31 @@ class: each run makes one of it, and calls that.
 Nothing changes between two events. So what must hold within some time has failed as soon as an event is later than
 that, and it failed when the time was over: that is the moment which a `Violation` names.
 
-A federation's run is judged by its story, one happening after the other. It is made of the participants' journals, so
-it tells what their programs have seen and done, and when that was for them. Its order is that of times, of names at the
-same time, and of each participant's own doings: what it received, and what it then noted and sent. No message arrives
-when it is sent, so nothing comes before its cause. The order depends on the history alone, so a property holds on every
-executor or on none.
+A federation's run is judged by its story, one happening after the other: by what an observer is told, as recordings
+are made. A message is received when it arrives, even if its receiver's program takes it later, or never. The order is
+that of times, of names at the same time, and of each participant's own doings: what it received, and what it then noted
+and sent. No message arrives when it is sent, so nothing comes before its cause. The order depends on the history alone,
+so a property holds on every executor or on none.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import FunctionType
 from typing import Any, Literal, NamedTuple, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, json
 
-from worldline.history.journal import Aside, Befell, Entry, Journal, Noted, Sent
-from worldline.history.observer import LOG
+from worldline.history.observer import LOG, Observer
+from worldline.history.outcome import Outcome
 from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
+from worldline.model.lifecycle import FAULT_LOG
 from worldline.model.payload import from_json
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
@@ -457,24 +458,77 @@ def facts_in(line: str) -> dict[str, Any]:
     return {name: _value_of(value) for name, value in _FACT.findall(line)}
 
 
-def told_by(journals: Mapping[str, Journal]) -> list[Happening]:
-    """Return what journals tell, in one order."""
-    found = [
-        (happening.at, name, place, happening)
-        for name, own in journals.items()
-        for place, happening in enumerate(_told(name, own.told()))
-    ]
-    return [happening for *_, happening in sorted(found, key=lambda each: each[:3])]
+class StoryObserver(Observer):
+    """Keeps what happens in a run, to be told in one order when it is over."""
 
+    def __init__(self) -> None:
+        self._doings: list[tuple[_Place, Happening]] = []  # What participants have sent and noted.
+        self._sent: dict[tuple[str, int], Happening] = {}
+        self._arrivals: dict[tuple[str, str], dict[_Place, Happening]] = {}  # By receiver and topic.
 
-def _told(name: str, entries: Iterable[Entry | Aside]) -> Iterator[Happening]:
-    for entry in entries:
-        if isinstance(entry, Sent):
-            yield Happening(entry.at, name, "sent", entry.topic, entry.payload, name)
-        elif isinstance(entry, Noted):
-            yield Happening(entry.at, name, "noted", LOG, entry.text.encode(), name)
-        elif isinstance(entry, Befell):
-            yield Happening(entry.at, name, "befell", "", entry.what.encode(), name)
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
+        made = self._sent[who, number] = Happening(at, who, "sent", topic, payload, who)
+        self._do(made)
+
+    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
+        if topic != LOG or payload is None:
+            return
+        line = _line_in(payload)
+        if line.kind:
+            self._do(Happening(at, who, "befell", "", line.text.removeprefix(FAULT_LOG).encode(), who))
         else:
-            message = entry.message
-            yield Happening(entry.now, name, "received", message.topic, message.payload, message.sender)
+            self._do(Happening(at, who, "noted", LOG, line.text.encode(), who))
+
+    def _do(self, made: Happening) -> None:
+        self._doings.append(((made.at, made.who, 1, len(self._doings)), made))
+
+    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
+        sent = self._sent[sender, number]
+        arrivals = self._arrivals.setdefault((receiver, sent.topic), {})
+        place = (at, receiver, 0, sent.at, sender, number, copy)
+        if lost is None:
+            arrivals[place] = Happening(at, receiver, "received", sent.topic, sent.payload, sender)
+        else:
+            arrivals.pop(place, None)
+
+    def closed(self, receiver: str, topic: str, at: int) -> None:
+        arrivals = self._arrivals.get((receiver, topic), {})
+        for place in [place for place in arrivals if place[0] >= at]:
+            del arrivals[place]
+
+    def happenings(self) -> list[Happening]:
+        """Return what has happened, in the one order."""
+        received = [told for arrivals in self._arrivals.values() for told in arrivals.items()]
+        return [each for _, each in sorted([*self._doings, *received], key=_place_of)]
+
+    def judge(
+        self, properties: Sequence[Property], outcome: Outcome, end: int | None
+    ) -> tuple[Story, WorldlineError | None]:
+        """Return the story of a run that has come to this, up to where a property failed, and that failure.
+
+        The run was to end at `end`, if it hasn't ended by itself.
+        """
+        story = Story(is_cut=end is not None and outcome.now >= end)
+        try:
+            story.judge(self.happenings(), properties, outcome.times)
+        except BrokenCheck:
+            raise
+        except WorldlineError as failure:
+            return story, failure
+        return story, None
+
+
+_Place = tuple[Any, ...]
+"""The place of a happening in the one order: its time, whose it is, and where it stands among those."""
+
+
+class _Line(Struct):
+    text: str
+    kind: str = ""
+
+
+_line_in = json.Decoder(_Line).decode
+
+
+def _place_of(told: tuple[_Place, Happening]) -> _Place:
+    return told[0]

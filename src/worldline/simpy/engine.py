@@ -639,13 +639,14 @@ def _unknown(name: str, event: object) -> Any:
 # -- What is in the chain of values: numbers and texts, and tuples of them; of other objects, the name of their class.
 
 _class_codes: dict[type, int] = {}
+_NAN = 2**64 - 1  # What no hash is.
 
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def _link_value(env: Environment, value: object) -> cython.int:
     content: cython.ulonglong
-    if cython.compiled and (type(value) is int or type(value) is float):
+    if cython.compiled and (type(value) is int or type(value) is float) and value == value:
         content = cython.cast(cython.ulonglong, hash(value))
     else:
         content = _content(value, 0)
@@ -659,7 +660,7 @@ def _link_value(env: Environment, value: object) -> cython.int:
 def _content(value: Any, depth: int) -> int:
     kind = type(value)
     if kind is int or kind is float or kind is bool:
-        return hash(value) & 0xFFFFFFFFFFFFFFFF
+        return hash(value) & 0xFFFFFFFFFFFFFFFF if value == value else _NAN  # Python hashes that by its address.
     if kind is str:
         return crc32(value.encode("utf-8", "surrogatepass"))
     if kind is bytes:
@@ -1129,6 +1130,7 @@ def _wait_for_foreign(process: Process, yielded: object) -> cython.int:
     """Wait for what isn't an event of ours, but has callbacks; refuse anything else."""
     callbacks = getattr(yielded, "callbacks", None)
     if callbacks is None:
+        process._wl_target = process.target  # That it has started would be forgotten with the run.
         place = _described(process._wl_about.gi_frame)
         raise RuntimeError(f'\n{place}{INVALID_YIELD} "{yielded}"')
     callbacks.append(process._resume)
@@ -1278,6 +1280,7 @@ def _condition(condition: Condition, env: Environment, evaluate: object, events:
     condition._events = events
     condition._count = 0
     condition._wl_kind = _ALL if evaluate is _all_events else _ANY if evaluate is _any_events else 0
+    condition._wl_state |= IS_CONDITION
     if not events:
         return fulfil(condition, ConditionValue())
     for each in events:
@@ -1286,7 +1289,6 @@ def _condition(condition: Condition, env: Environment, evaluate: object, events:
         if not isinstance(each, Event):
             raise TypeError(f"{each} is not an event")
     is_ours: cython.bint = type(condition) is Condition or type(condition) is AnyOf or type(condition) is AllOf
-    condition._wl_state |= IS_CONDITION
     for each in events:
         event = cython.cast(Event, each)
         if event._wl_state & PROCESSED:

@@ -403,9 +403,10 @@ class Channel(ChannelEnd):
         return RemoteReference(self.core, self.lane, self.lane.target, channel=self)
 
     def close(self) -> None:
-        """Send nothing more. What is under way still arrives."""
-        self.core.check_sender(self.lane)
-        self.core.close(self.lane)
+        """Send nothing more. What is under way still arrives. One that is closed, or whose target is dead, stays so."""
+        if self.lane.open:
+            self.core.check_sender(self.lane)
+            self.core.close(self.lane)
 
     def __del__(self) -> None:
         lane = getattr(self, "lane", None)

@@ -38,7 +38,7 @@ from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan
 from worldline.model.time import rounded_time
 from worldline.processes.executor import Executor, Kind, as_executor, readable_executor
-from worldline.targets.ready import FederationOptions, Ready, RunOptions, end_of
+from worldline.targets.ready import FederationOptions, Ready, RunOptions, end_of, parts_of
 
 if TYPE_CHECKING:
     from worldline.federation.outcome import FederationOutcome
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from worldline.lock.arbiter import Arbiter
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
+    from worldline.search.properties import Property
 
 
 # Reads the table of draws that a command is given: a file, or a function that replaces draws.
@@ -275,6 +276,16 @@ class ReadyFederation(Ready):
     def plan(self) -> Plan:
         return self.made_plan
 
+    def properties(self) -> tuple[Property, ...]:
+        """Load what must hold: what its file names, and what the command does."""
+        named = dict.fromkeys((*(() if self.setup is None else self.setup.properties), *self.options.properties))
+        if not named:
+            return ()
+        from worldline.targets.judging import load_property  # Here, since few runs are judged.
+
+        folder = parts_of(self.target)[0].resolve().parent
+        return tuple(load_property(name, folder) for name in named)
+
     def recorder(self, target: RecordingTarget) -> Recorder:
         """Return what records it, with how the payloads on its topics are to be read."""
         from worldline.recording.writer import Recorder, Schema
@@ -297,12 +308,14 @@ class ReadyFederation(Ready):
 
     def files(self) -> list[Path]:
         """Return where the code of its participants begins: modules of entries, and files that commands name."""
-        if self.setup is None:
-            return super().files()
-        from worldline.launch.file.startable import files_of
+        from worldline.launch.file.startable import files_named, files_of
 
-        parts = self.setup.parts.values()
-        return [file for part in parts for file in files_of(part.entry, part.command, part.directory)]
+        if self.setup is not None:
+            parts = self.setup.parts.values()
+            return [file for part in parts for file in files_of(part.entry, part.command, part.directory)]
+        programs = [] if self.federation is None else self.federation.programs.values()
+        machines = [program.run.software for program in programs if program.is_machine]  # type: ignore[attr-defined]
+        return super().files() + [file for each in machines for file in files_named(each.words, each.directory)]
 
     @cached_property
     def launching(self) -> LaunchOptions:

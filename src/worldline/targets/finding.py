@@ -6,8 +6,9 @@ and a model is known by its class, if that is loaded: otherwise nothing can be o
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache, partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from worldline.files.commands import command_for
 from worldline.files.loading import (
     MODEL,
     Definition,
@@ -26,7 +28,6 @@ from worldline.files.loading import (
     unfit,
 )
 from worldline.files.parameters import pairs, parsed
-from worldline.model.draws.table import DrawInputs
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import format_time
 from worldline.targets import federation, models
@@ -53,41 +54,48 @@ SEARCHED = "can be searched"
 
 def prepare(target: str, options: RunOptions) -> Ready:
     """Make ready what `FILE.toml`, `FILE.py`, `FILE.py:NAME`, `FILE.sdf`, or the name of something of ours means."""
-    ready = _found(target, options)
+    ready = _found(target, os.getcwd())(options)  # noqa: PTH109 - Faster.
     if not isinstance(ready, federation.ReadyFederation):
         options.refuse_for(ready.name, ready.kind)
     ready.target, ready.options = target, options
     return ready
 
 
-def _found(target: str, options: RunOptions) -> Ready:
+@lru_cache(maxsize=64)  # In sweeps it is asked for again and again.
+def _found(target: str, _folder: str) -> Callable[[RunOptions], Ready]:
+    """Find what a target means, seen from a folder; return what makes it ready. A file's module is loaded once."""
     file, name = parts_of(target)
     if file.suffix == TOML:
-        return federation.from_file(file, options)
+        return partial(federation.from_file, file)
     if file.suffix in WORLDS:
         from worldline.targets import world
 
-        return world.from_file(file, options)
+        return partial(world.from_file, file)
     if file.suffix != PYTHON:
-        return _built_in(target, options)
+        return partial(_built_in, target)
     if imports_simpy(file):
-        from worldline.targets import simpy
-
-        if not name and simpy.is_script(file):
-            return simpy.from_script(file, options)
-        with simpy.hosted(options):
-            return _defined(file, name, options)
-    return _defined(file, name, options)
+        return partial(_hosted, file, name)
+    return _defined(file, name)
 
 
-def _defined(file: Path, name: str, options: RunOptions) -> Ready:
+def _hosted(file: Path, name: str, options: RunOptions) -> Ready:
+    """Make ready what imports SimPy: its module is loaded when it is known which seed it has."""
+    from worldline.targets import simpy
+
+    if not name and simpy.is_script(file):
+        return simpy.from_script(file, options)
+    with simpy.hosted(options):
+        return _defined(file, name)(options)
+
+
+def _defined(file: Path, name: str) -> Callable[[RunOptions], Ready]:
     if not name and not defines_model(file):
         from worldline.nodes.trial import lone_algorithm
 
         lone = lone_algorithm(file)
         if lone is not None:
-            return _algorithm(lone, {}, options)
-    return _made(_definition(load_module(file), file, name), options)
+            return partial(_algorithm, lone, {})
+    return partial(_made, _definition(load_module(file), file, name))
 
 
 @lru_cache(maxsize=64)  # In sweeps it is asked for again and again.
@@ -102,8 +110,8 @@ def _definition(_module: ModuleType, file: Path, name: str) -> Definition:
 
 def found_federation(
     target: str, options: RunOptions, wanted_for: str = "have schedules to check"
-) -> tuple[FederationLike, DrawInputs]:
-    """Return the federation that a target means, in this process, or what makes it anew for every run; and its draws.
+) -> tuple[FederationLike, federation.ReadyFederation]:
+    """Return the federation that a target means, in this process, or what makes it anew for every run; and one ready.
 
     What isn't one is refused, since only federations can do what is wanted.
     """
@@ -111,17 +119,19 @@ def found_federation(
     wanted = replace(options, executor="in-process") if is_file else options
 
     def made() -> federation.ReadyFederation:
-        ready = prepare(target, wanted)
+        # Of a world the options aren't looked at first: it would have to have an end, in vain.
+        ready = None if parts_of(target)[0].suffix in WORLDS else prepare(target, wanted)
         if not isinstance(ready, federation.ReadyFederation):
-            advice = f"`worldline verify {target}` runs it in many ways"
-            if wanted_for == SEARCHED and ready.kind == "nodes":
+            kind = "world" if ready is None else ready.kind
+            advice = f"`worldline verify {target}{' --until 10s' if ready is None else ''}` runs it in many ways"
+            if wanted_for == SEARCHED and kind == "nodes":
                 named = f"--file {target}" if parts_of(target)[0].suffix == PYTHON else target
                 advice = f"`worldline nodes {named} --seeds 100` tries it on many seeds"
-            raise UsageError(f"only federations {wanted_for}, and {target} is of the kind {ready.kind}", advice=advice)
+            raise UsageError(f"only federations {wanted_for}, and {target} is of the kind {kind}", advice=advice)
         return ready
 
     first = made()
-    return first.answering() if is_file else lambda: made().answering(), first.draws
+    return first.answering() if is_file else lambda: made().answering(), first
 
 
 def _loaded(*classes: tuple[str, str]) -> tuple[type, ...]:
@@ -193,16 +203,19 @@ def _built_in(target: str, options: RunOptions) -> Ready:
 
 
 def _unknown(target: str, name: str, known: Sequence[str]) -> UsageError:
-    if target.endswith(_RECORDING):
-        return UsageError(f"{target} is a recording, of a run that is over", advice=f"worldline info {target} shows it")
+    if target.endswith(_RECORDING) and Path(target).is_file():
+        return UsageError(f"{target} is a recording, of a run that is over", advice=command_for(target))
     if target and Path(target).is_dir():
         return ConfigurationError(
             f"{target} is a directory", advice="name a file in it: FILE.toml, FILE.py or FILE.sdf"
         )
     if target and Path(target).exists():
         return ConfigurationError(
-            f"{target} isn't a file that can be run", advice="its name ends in .toml, .py or .sdf"
+            f"{target} isn't a file that can be run",
+            advice=command_for(target) or "the names of those end in .toml, .py or .sdf",
         )
+    if command_for(target):
+        return UsageError(f"there is no file {target}")
     near = get_close_matches(name, known, n=1)
     advice = (
         f"did you mean {near[0]}?"

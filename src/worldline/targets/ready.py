@@ -67,6 +67,8 @@ class FederationOptions(Struct, frozen=True, kw_only=True):
     def given(self) -> list[str]:
         """Return the options that differ from what is usual, as they are written."""
         usual = FederationOptions()
+        if self == usual:
+            return []
         changed = (name for name in self.__struct_fields__ if getattr(self, name) != getattr(usual, name))
         return [f"--{name.replace('_', '-')}" for name in changed]
 
@@ -76,7 +78,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 
     `settings` are of the form NAME=VALUE. `draws` is a table of draws, or a function that replaces some. `faults` of
     participants come in addition to those of the target, `drawn_faults` are kinds such as ``crash=1,hang=2``, and
-    `only_faults`, if any are given, replace all of these.
+    `only_faults`, if any are given, replace all of these. `properties` must hold, besides those of the target.
     """
 
     seed: int | None = None
@@ -87,6 +89,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     faults: tuple[str, ...] = ()
     drawn_faults: str | None = None
     only_faults: tuple[str, ...] | None = None
+    properties: tuple[str, ...] = ()
     federation: FederationOptions = FederationOptions()
 
     @property
@@ -99,6 +102,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         given += [("--set", each) for each in self.settings]
         given += [("--fault", each) for each in self.faults]
         given += [("--faults", self.drawn_faults), ("--draws", self.draws)]
+        given += [("--property", each) for each in self.properties]
         return [str(word) for option in given if option[1] is not None for word in option]
 
     def refuse_for(self, name: str, kind: str) -> None:
@@ -106,6 +110,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         given = self.federation.given()
         given += [] if self.draws is None else ["--draws"]
         given += ["--fault"] if self.changes_faults else []
+        given += ["--property"] if self.properties else []
         for option in given:
             raise UsageError(f"{option} is for federations, and {name} is of the kind {kind}")
 

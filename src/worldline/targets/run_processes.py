@@ -30,6 +30,7 @@ from typing import IO, Self
 from msgspec import DecodeError, Struct, json
 
 from worldline.builds import UNCOMPILED
+from worldline.extras import installing
 from worldline.federation.environment import OUTPUT
 from worldline.files.saving import ScratchFolder
 from worldline.model.errors import InternalError, Interrupted, LossError, UsageError, shown
@@ -423,7 +424,5 @@ def mpiexec() -> str:
     beside = Path(sys.executable).with_name("mpiexec")
     found = str(beside) if beside.exists() else which("mpiexec")
     if found is None or find_spec("mpi4py") is None:
-        raise UsageError(
-            "there is no MPI here", advice="pip install '.[mpi]' in the clone of Worldline, or leave --mpi out"
-        )
+        raise UsageError("there is no MPI here", advice=f"{installing('mpi')}, or leave --mpi out")
     return found

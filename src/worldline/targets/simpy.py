@@ -21,6 +21,7 @@ from worldline.model.plan import Plan, plan
 from worldline.model.reading import as_time
 from worldline.model.text import counted
 from worldline.processes.executor import Kind, as_executor
+from worldline.processes.failures import BreakOff
 from worldline.simpy.border import ENVIRONMENT, unit_of, units
 from worldline.simpy.engine import Environment, host_of
 from worldline.simpy.hosting import EnvironmentHost, SimpyOutcome
@@ -71,7 +72,7 @@ class ReadySimpy(Ready):
         try:
             with host, standing_in():
                 self._execute()
-        except (KeyboardInterrupt, Interrupted, LossError, ObserverFailure):  # None of these is the model's fault.
+        except (KeyboardInterrupt, Interrupted, LossError, ObserverFailure, BreakOff):  # None is the model's fault.
             raise
         except BaseException as error:  # It is the user's code, and can raise anything.
             raise host.blame(error) from error

@@ -24,6 +24,7 @@ from worldline.federation.inprocess.trial import FederationTrial, shrink_federat
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Federation
 from worldline.lock import RunEnded
+from worldline.model.blame import own_line
 from worldline.model.draws.distributions import DrawnValue
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError, nearest, shown
 from worldline.model.faults import parse_fault_kinds
@@ -249,10 +250,11 @@ class _Unfinished:
     def __enter__(self) -> None:
         """Nothing is to be done."""
 
-    def __exit__(self, _: Any, __: Any, trace: TracebackType | None) -> None:
+    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
         computer = here.computer
         if computer is not None and isinstance(computer.over, RunEnded):
-            where = _last_line(trace)
+            line = None if error is None else own_line(error)
+            where = "" if line is None else f" in {line},"
             problem = f"the test was still waiting{where} when {format_time(self._until)} of simulated time were over"
             computer.over = TestUnfinished(problem, advice="let it wait less, or say until=")
             raise computer.over from None
@@ -400,17 +402,6 @@ def _own_part(trace: TracebackType | None) -> TracebackType | None:
     while found is not None and found.tb_frame.f_code.co_filename.startswith(_NOT_THEIRS):
         found = found.tb_next
     return found or trace
-
-
-def _last_line(trace: TracebackType | None) -> str:
-    """Say in which line of a program it was, the last that isn't ours or asyncio's."""
-    where = ""
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if not file.startswith(_NOT_THEIRS):
-            where = f" in {Path(file).name}, line {trace.tb_lineno},"
-        trace = trace.tb_next
-    return where
 
 
 def shown_id(nodeid: str) -> str:

@@ -14,6 +14,6 @@ from worldline.watch.live import LiveRun
 def agents_page(records: Sequence[AgentRecord], scene: Scene, title: str) -> Page:
     """Return the page of a run that was traced."""
     live = LiveRun({"name": printable(title or "spacetime"), "room": "spacetime", "file": ""}, bytes_max=2**62)
-    tell(live, scene, records, None)
+    tell(live.observer, scene, records, None)
     failures = failures_of(told(records, scene.n, scene.until, None)) if records else []
     return live.page("; ".join(failures) or None)

@@ -1,34 +1,33 @@
 """A run that goes on, as pages see it: an observer that fills the tape, and a watch that tells how far the run is.
 
-Both are called by the run and take next to nothing: what is final goes to the tape ten times a second, and which
-participant waits for which is found out only while a page looks.
+Both are called by the run and take next to nothing; which participant waits for which is found out only while a page
+looks.
 
-Pages can hold a run. A federation over sockets is held by its operator's own operations (`operated`). Any other run is
-held where it tells its status: it goes on when that returns. Neither changes a result.
+Pages can hold a run. A federation over sockets is held by its operator's own operations (`Operating`). Any other run is
+held where it tells its status: it goes on when that returns. Neither changes a result. What does is what a run *takes*:
+commands that it carries out there, in its own thread, and records.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
+from queue import Queue
 from typing import Any
 
 from worldline.federation.operator import Operator
-from worldline.history.diff.account import Sending
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome, Status, Watch
-from worldline.history.telling import SeveralObservers
 from worldline.lock.why.reasons import Situation
 from worldline.lock.why.words import hints
 from worldline.model.errors import LossError, UsageError, WorldlineError, shown
 from worldline.model.reading import as_time
-from worldline.model.text import printable
 from worldline.model.time import FOREVER, format_time
 from worldline.pictures.page import Page
-from worldline.recording.pending import OrderingObserver, Publication
+from worldline.watch.reel import Reel
 from worldline.watch.show import Show
 from worldline.watch.tape import Tape
 from worldline.wire.operator import RunOver
@@ -37,44 +36,11 @@ ROWS_KEPT = 1_000_000
 BYTES_KEPT = 2**26
 """How much of a run that goes on is kept for pages: messages, and bytes of those whose payloads are kept, too."""
 
-_TAKE_S, _ASK_S, _LOOK_S = 0.1, 0.5, 0.5
-_NEVER = 2**62  # Bytes: what is final is taken by the clock instead.
+_ASK_S, _LOOK_S, _DONE_S = 0.5, 0.5, 5.0
 
 
-class KeptMessages:
-    """The latest messages of a run with their payloads, up to so many bytes."""
-
-    def __init__(self, bytes_max: int = BYTES_KEPT) -> None:
-        self._bytes_max = bytes_max
-        self._kept: deque[Sending] = deque()
-        self._size = 0
-        self._lock = threading.Lock()
-
-    def add(self, sendings: list[Sending]) -> None:
-        with self._lock:
-            self._kept.extend(sendings)
-            self._size += sum(_weight(each) for each in sendings)
-            while self._size > self._bytes_max:
-                self._size -= _weight(self._kept.popleft())
-
-    def payload(self, row: dict[str, Any]) -> bytes | None:
-        wanted = row["sent"], row["number"]
-        for sent, sender, topic, payload, _, number in self.sendings():
-            if (sent, number) == wanted and (printable(sender), printable(topic)) == (row["sender"], row["topic"]):
-                return payload
-        return None
-
-    def sendings(self) -> Iterable[Sending]:
-        with self._lock:
-            return list(self._kept)
-
-
-def _weight(sending: Sending) -> int:
-    return 250 + 150 * len(sending[4]) + len(sending[3] or b"")  # About what the objects take.
-
-
-class LiveRun(OrderingObserver):
-    """What a run has to tell so that pages see it: as an observer, and as a watch (`watch`).
+class LiveRun:
+    """What a run has to tell so that pages see it: an `observer`, and a watch (`watching`).
 
     `operator` connects to the run, where it has a server that listens.
     """
@@ -82,44 +48,27 @@ class LiveRun(OrderingObserver):
     def __init__(
         self, facts: dict[str, Any], operator: Callable[[], Operator] | None = None, bytes_max: int = BYTES_KEPT
     ) -> None:
-        super().__init__(_NEVER)
-        self._kept = KeptMessages(bytes_max)
+        tape = Tape(ROWS_KEPT, bytes_max=bytes_max)
+        self.observer = Reel(tape)
         self._holding = Holding()
         self._operating = None if operator is None else Operating(operator)
         self.show = Show(
-            {**facts, "live": True},
-            self._kept,
-            tape=Tape(ROWS_KEPT),
+            {**facts, "live": True, "orders": ["pause", "step", "resume", *(["end"] if operator else [])]},
+            tape,
             order=self._holding.order if self._operating is None else self._operating.order,
             look=self._look,
         )
-        self._next_take = self._next_ask = 0.0
+        self._next_ask = 0.0
         self._before = time.monotonic(), 0, 0  # When its speed was measured last, and how far it was.
 
     def observing(self, observer: Observer | None) -> Observer:
         """Return what tells pages, and another observer, what happens."""
-        return self if observer is None else SeveralObservers((observer, self))
+        return self.observer.telling(observer)
 
-    # --- What an observer is told, in the run's own thread ---
-
-    def began(self, who: str, at: int) -> None:
-        self.show.tape.member(who, at)
-
-    def ended(self, who: str, at: int, chain: bytes) -> None:
-        self.show.tape.member(who, 0, at)
-
-    def passed(self, time_: int) -> None:
-        self._pending.advance(time_)
-        if (now := time.monotonic()) >= self._next_take:
-            self._next_take = now + _TAKE_S
-            self._take(self._pending.take())
-
-    def _take(self, publications: list[Publication]) -> None:
-        sendings: list[Sending] = [
-            (each.sent, each.sender, each.topic, each.payload, each.fates(), each.sequence) for each in publications
-        ]
-        self._kept.add(sendings)
-        self.show.tape.add(sendings)
+    def takes(self, carry_out: Callable[[str], str]) -> None:
+        """Let pages give the run commands; `carry_out` is called in the run's own thread, and says what came of it."""
+        self._holding.carry_out = carry_out
+        self.show.facts["orders"] = [*self.show.facts["orders"], "do"]
 
     # --- How far it is ---
 
@@ -162,25 +111,25 @@ class LiveRun(OrderingObserver):
 
     def over(self, outcome: Outcome) -> None:
         """Tell pages what has come of the run."""
-        self._take(self._pending.finish(outcome.now + (not outcome.is_cut)))
+        self.observer.finish(outcome.now + (not outcome.is_cut))
         digest = outcome.digest.hex() or None
         self._finish({"time": outcome.now, "events": outcome.events, "digest": digest}, outcome.failure)
 
     def page(self, failure: str | None = None) -> Page:
         """Return a page of what has happened, as a file; of a run that was watched for nothing else."""
-        self._take(self._pending.take())
-        self.show.facts |= {"live": False, "orders": False}
+        self.observer.take()
+        self.show.facts |= {"live": False, "orders": []}
         self.show.status = {"phase": "over" if failure is None else "failed", "failure": failure}
         return self.show.page()
 
     def failed(self, error: BaseException) -> None:
         """Tell pages why the run was broken off."""
         with suppress(WorldlineError):
-            self._take(self._pending.take())
+            self.observer.take()
         self._finish({}, error)
 
     def _finish(self, facts: dict[str, Any], failure: BaseException | None) -> None:
-        self.show.facts["orders"] = False
+        self.show.facts["orders"] = []
         phase = "over" if failure is None else "failed"
         told: dict[str, Any] = {**failure_told(failure), "waits": [], "standings": None}
         self.show.status = {**self.show.status, **facts, **told, "phase": phase}
@@ -199,6 +148,8 @@ class Holding:
 
     def __init__(self) -> None:
         self.is_held = False
+        self.carry_out: Callable[[str], str] | None = None
+        self._commands: Queue[tuple[str, Future[str]]] = Queue()
         self._until: int | None = None  # Where to hold it, if it isn't held.
         self._time = 0
         self._changed = threading.Condition()
@@ -206,14 +157,45 @@ class Holding:
     def wait(self, status: Status, tell: Callable[[], None]) -> None:
         """Return when the run may go on."""
         self._time = status.time
+        self._carry_out_all()
         with self._changed:
             if self._until is not None and status.time >= self._until:
                 self.is_held, self._until = True, None
             while self.is_held:
                 tell()
                 self._changed.wait(_LOOK_S)
+                self._carry_out_all()
+
+    def _carry_out_all(self) -> None:
+        while not self._commands.empty():
+            line, answer = self._commands.get()
+            if self.carry_out is None or not answer.set_running_or_notify_cancel():
+                continue
+            try:
+                answer.set_result(self.carry_out(line))
+            except UsageError as error:  # The page's user has made a mistake, and the run goes on.
+                answer.set_exception(error)
+            except BaseException as error:
+                answer.set_exception(UsageError(str(error)))
+                raise
+
+    def _done(self, line: str) -> str:
+        """Have a command carried out where the run next tells its status, and return what came of it."""
+        answer: Future[str] = Future()
+        self._commands.put((line, answer))
+        try:
+            return answer.result(_DONE_S)
+        except TimeoutError:
+            if not answer.cancel():
+                return answer.result()
+            raise UsageError("the run doesn't come to it", advice="it may be over, or compute a long step") from None
 
     def order(self, name: str, given: dict[str, Any]) -> str:
+        if name == "do" and self.carry_out is not None:
+            line = given.get("line", "")
+            if not isinstance(line, str):
+                raise UsageError(f"a command is a line of text, not {shown(line)}")
+            return self._done(line)
         with self._changed:
             if name == "pause":
                 self.is_held, self._until = True, None

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from itertools import chain, islice
 from typing import Any
 
+from msgspec.structs import replace
+
 from worldline.history.diff.account import Sending
 from worldline.model.text import printable
 from worldline.recording.reader import Recording, intact, recorded_account, shortcoming, story
@@ -44,12 +46,11 @@ def recorded_show(recording: Recording) -> Show:
             "name": printable(header.federation or recording.path.stem),
             "room": room_of(recording),
             "seed": header.seed,
-            "end": header.end,
             "file": recording.path.name,
             "live": False,
         },
-        RecordedSource(recording),
-        tape=Tape(rows_max=2**62, notes_max=2**62),
+        Tape(rows_max=2**62, notes_max=2**62),
+        source=RecordedSource(recording),
     )
 
     def read() -> None:
@@ -63,8 +64,13 @@ def recorded_show(recording: Recording) -> Show:
             while batch := list(islice(sendings, _BATCH)):
                 show.tape.add(batch)
         status: dict[str, Any] = {"phase": "over", "digest": None if outcome is None else outcome.digest}
-        if outcome is not None and outcome.status != "complete":
-            status |= {"failure": story(outcome), "failedAt": outcome.at, "failedBy": outcome.participant or None}
+        if outcome is not None and outcome.cause:
+            status |= {
+                "phase": "failed",
+                "failure": story(replace(outcome, until=None)),
+                "failedAt": outcome.at,
+                "failedBy": outcome.participant or None,
+            }
         elif outcome is None:
             status["failure"] = shortcoming(recording)
         show.status = status

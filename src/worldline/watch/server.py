@@ -73,7 +73,7 @@ class PageServer:
         _, token, *path = parts.path.split("/")
         if not hmac.compare_digest(token.encode(), self._token.encode()):
             return HTTPStatus.FORBIDDEN, "text/plain", b"use the whole address that was printed, with its token\n"
-        given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        given = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         name = "/".join(path)
         try:
             if method == "GET" and name == "":
@@ -86,7 +86,7 @@ class PageServer:
             if method == "GET" and name == "message":
                 found = show.message(int(given["row"]))
             elif method == "GET" and name == "fields":
-                found = show.fields()
+                found = show.fields()._asdict()
             elif method == "GET" and name == "scene":
                 found = show.scene()
             elif method == "GET" and name == "signal":
@@ -107,6 +107,7 @@ class _Http(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
+    request_queue_size = 128  # Many tabs may come at once.
     answer: Callable[[str, str, bytes], tuple[HTTPStatus, str, bytes]]
 
     def __init__(self, address: tuple[str, int]) -> None:

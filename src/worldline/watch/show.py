@@ -1,9 +1,9 @@
 """What a page is shown of one run, and what it can have done: the same for a run that goes on and for a recording.
 
 A page asks for what it hasn't got (`news`), for a message that was clicked, and for a signal that was picked. What it
-wants done is an order: `pause`, `resume`, `step`, `end`. A recording takes none. A page that is a file has all of that
-in it (`packed`), up to a size that a browser still reads: of long runs, all messages, but neither all payloads nor all
-signals.
+wants done is an order: `pause`, `resume`, `step`, `end`, or `do` with a command. A recording takes none. A page that is
+a file has all of that in it (`packed`), up to a size that a browser still reads: of long runs, all messages, but
+neither all payloads nor all signals.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from math import inf
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from zlib import compress
 
 from msgspec import json
@@ -43,11 +43,18 @@ _SCENE_SHARE = 0.05  # Of all time, at most, goes into finding out how the solid
 _UNPLOTTED = NOTES.keys() - {"worldline/log", "worldline/measure", "worldline/record"}  # Whose numbers count nothing.
 _TEXT_MAX = 20_000
 _FIELDS_MAX = 500  # Of a topic.
-_LOOKED_AT = 200  # Messages of a topic whose fields are listed: the rest have hardly others.
+_LOOKED_AT, _VALUES_LOOKED_AT = 200, 10_000  # Messages of a topic whose fields are listed, and how many these have.
 
 
 Lines = dict[str, tuple[list[int], list[float]]]
 """Times and values of a field, by sender."""
+
+
+class Fields(NamedTuple):
+    """The numeric fields of each topic, and one that goes up and down, to begin with: a topic and a field."""
+
+    fields: dict[str, list[str]]
+    lively: list[str] | None
 
 
 class MessageSource(Protocol):
@@ -66,22 +73,23 @@ class Show:
     def __init__(
         self,
         facts: dict[str, Any],
-        source: MessageSource,
+        tape: Tape,
         *,
-        tape: Tape | None = None,
+        source: MessageSource | None = None,
         order: Callable[[str, dict[str, Any]], str] | None = None,
         look: Callable[[], dict[str, Any]] = dict,
     ) -> None:
-        self.tape = Tape() if tape is None else tape
-        self.facts = {**facts, "orders": order is not None}
+        self.tape = tape
+        self.facts = {"orders": [], **facts}
         self.status: dict[str, Any] = {"phase": "loading"}
         self.reading: threading.Thread | None = None  # Fills the tape, if it is read in the background.
-        self._source = source
+        self._source: MessageSource = tape if source is None else source
         self._order = order
         self._look = look
         self._watched = 0.0
         self._scene: dict[str, Any] | None = None
         self._next_scene = 0.0
+        self._scene_lock = threading.Lock()
         self.placements: list[tuple[int, dict[str, str]]] = []  # Which secondary has which mover, from when on.
 
     @property
@@ -101,21 +109,41 @@ class Show:
             raise UsageError("this message isn't kept any more", advice="record the run, and view the recording")
         return with_payload(row, self._source.payload(row))
 
-    def fields(self) -> dict[str, list[str]]:
-        """Return the numeric fields of each topic."""
+    def fields(self) -> Fields:
+        """Return what numbers there are in messages."""
         found: dict[str, dict[str, None]] = {}
         looked: Counter[str] = Counter()
+        values: Counter[str] = Counter()
+        moves: dict[
+            tuple[str, str], tuple[float, bool, bool]
+        ] = {}  # A field's last value, whether it has risen, and fallen.
         for _, _, topic, payload, _, _ in self._source.sendings():
-            if payload is not None and topic not in _UNPLOTTED and looked[topic] < _LOOKED_AT:
-                looked[topic] += 1
-                found.setdefault(topic, {}).update(dict.fromkeys(name for name, _ in numbers_in(payload)))
-        return {printable(topic): list(names)[:_FIELDS_MAX] for topic, names in sorted(found.items()) if names}
+            if payload is None or topic in _UNPLOTTED:
+                continue
+            if looked[topic] >= _LOOKED_AT or values[topic] >= _VALUES_LOOKED_AT:
+                continue
+            looked[topic] += 1
+            names = found.setdefault(topic, {})
+            for name, value in numbers_in(payload):
+                names[name] = None
+                values[topic] += 1
+                last, rose, fell = moves.get((topic, name), (value, False, False))
+                moves[topic, name] = value, rose or value > last, fell or value < last
+        listed = {topic: list(names)[:_FIELDS_MAX] for topic, names in sorted(found.items()) if names}
+        lively = (
+            [printable(topic), name]
+            for topic in listed
+            if topic not in NOTES
+            for name in listed[topic]
+            if all(moves[topic, name][1:])
+        )
+        return Fields({printable(topic): names for topic, names in listed.items()}, next(lively, None))
 
     def signal(self, topic: str, field: str) -> dict[str, Any]:
         """Return a field of a topic over time, for each sender of it."""
         found = self.signals({topic: [field]})
         if not found:
-            known = self.fields()
+            known = self.fields().fields
             advice = nearest(field, known[topic]) if topic in known else nearest(topic, list(known))
             raise UsageError(f"no message has the field {shown(field)} on {shown(topic)}", advice=advice)
         return found[0]
@@ -151,21 +179,22 @@ class Show:
 
     def scene(self) -> dict[str, Any] | None:
         """Return the solids of a world and how they move, if it is one; of a run that goes on, what was found last."""
-        began = time.monotonic()
-        if began >= self._next_scene:
-            found = scene_of(self._source.sendings())
-            self._scene = None if found is None else {**found, "placements": self.placements}
-            ended = time.monotonic()
-            is_over = self.status["phase"] in ("over", "failed")
-            self._next_scene = inf if is_over else ended + (ended - began) / _SCENE_SHARE
-        return self._scene
+        with self._scene_lock:  # Pages that ask at once are given the same.
+            began = time.monotonic()
+            if began >= self._next_scene:
+                found = scene_of(self._source.sendings())
+                self._scene = None if found is None else {**found, "placements": self.placements}
+                ended = time.monotonic()
+                is_over = self.status["phase"] in ("over", "failed")
+                self._next_scene = inf if is_over else ended + (ended - began) / _SCENE_SHARE
+            return self._scene
 
     def packed(self) -> dict[str, Any]:
         """Return all that a page could ask for, as it is answered."""
         if self.reading is not None:
             self.reading.join()
         fields, signals, points = self.fields(), {}, 0
-        for found in self.signals(fields):
+        for found in self.signals(fields.fields):
             points += sum(len(line["times"]) for line in found["lines"])
             if points <= PACKED_POINTS_MAX:
                 signals[f"{found['topic']} {found['field']}"] = found
@@ -180,7 +209,7 @@ class Show:
         return {
             "news": b64encode(self.news({}, rows_max=2**62)).decode(),
             "messages": messages,
-            "fields": fields,
+            "fields": fields._asdict(),
             "signals": signals,
             "scene": self.scene(),
         }

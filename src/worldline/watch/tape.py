@@ -5,7 +5,8 @@ Rows only ever come behind the others, in the order of sending, and names, topic
 So a page that has the first n of each asks for the rest. Times are floats, exact for runs of up to 104 days: a browser
 has no faster numbers.
 
-A tape has a length. What doesn't fit any more is cut off at its beginning; counts go on.
+A tape has a length. What doesn't fit any more is cut off at its beginning; counts go on. The tape of a run that goes on
+has payloads, too, those of the last messages: a recording's are in its file.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +24,7 @@ from msgspec import json
 from worldline.history.diff.account import NOTES, Sending, kind_of_note
 from worldline.history.diff.values import payload_text
 from worldline.model.text import printable
+from worldline.model.time import FOREVER
 from worldline.recording.scan import RecordedPath
 from worldline.recording.walk import Record
 
@@ -31,7 +33,14 @@ COLUMNS = {"sent": "d", "arrival": "d", "sender": "i", "receiver": "i", "topic":
 
 ROWS_MAX, NOTES_MAX = 4_000_000, 100_000
 ROWS_AT_ONCE, NOTES_AT_ONCE = 200_000, 5_000
+_WEIGHT_OF_A_ROW = 40  # Bytes of a payload besides its content.
 _NOTE_MAX = 2000  # Bytes of a note's payload that go along with it; what is longer is cut to a few words.
+
+Columns = tuple[list[array[Any]], list[bytes]]
+"""Rows by their columns, in the order and of the sizes of `COLUMNS`, and their payloads."""
+
+Note = tuple[int, int, int, int, bytes]
+"""A note: its time, its member's and topic's numbers, its own number, and what it says."""
 
 _encode = json.Encoder().encode
 
@@ -54,11 +63,13 @@ class NumberedNames:
 class Tape:
     """Everything that a run has told, for one or many pages. One thread adds to it, and any may read."""
 
-    def __init__(self, rows_max: int = ROWS_MAX, notes_max: int = NOTES_MAX) -> None:
-        self._rows_max, self._notes_max = rows_max, notes_max
+    def __init__(self, rows_max: int = ROWS_MAX, notes_max: int = NOTES_MAX, bytes_max: int = 0) -> None:
+        self._rows_max, self._notes_max, self._bytes_max = rows_max, notes_max, bytes_max
         self._names = {"members": NumberedNames(), "topics": NumberedNames(), "reasons": NumberedNames()}
         self._columns = {name: array(code) for name, code in COLUMNS.items()}
-        self._notes: list[tuple[int, int, int, int, str, str]] = []
+        self._payloads: list[bytes] = []  # Of the last rows.
+        self._weight = 0  # About what these take.
+        self._notes: list[Note] = []
         self._stays: dict[int, list[int | None]] = {}
         self._cut_rows = self._cut_notes = 0  # How many were cut off.
         self._lost: Counter[str] = Counter()
@@ -68,9 +79,36 @@ class Tape:
         return self._cut_rows + len(self._columns["sent"])
 
     def member(self, name: str, began: int, ended: int | None = None) -> None:
-        """Take in from when to when a member takes part."""
+        """Take in from when to when a member takes part: to the end, if that is forever."""
         with self._lock:
-            self._stays[self._names["members"].number(name)] = [began, ended]
+            self._stays[self._names["members"].number(name)] = [began, None if ended == FOREVER else ended]
+
+    def number(self, kind: str, text: str) -> int:
+        """Return the number of a member, topic or reason."""
+        return self._names[kind].number(text)
+
+    def texts(self, kind: str) -> list[str]:
+        """Return the members, topics or reasons by their numbers."""
+        return self._names[kind].texts
+
+    def add_columns(self, columns: list[array[Any]], payloads: list[bytes], weight: int) -> None:
+        """Go on with rows by their columns; their payloads have so many bytes in all."""
+        with self._lock:
+            for column, values in zip(self._columns.values(), columns, strict=True):
+                column.frombytes(values.tobytes())
+            lost = columns[-1]
+            if lost.count(-1) < len(lost):
+                names = self._names["reasons"].texts
+                self._lost.update(names[each] for each in lost if each >= 0)
+            self._payloads += payloads
+            self._weight += weight + _WEIGHT_OF_A_ROW * len(payloads)
+            self._cut()
+
+    def add_notes(self, notes: Iterable[Note]) -> None:
+        """Go on with what was noted next."""
+        with self._lock:
+            self._notes += ((*note[:4], _shortened(note[4])) for note in notes)
+            self._cut()
 
     def add(self, sendings: Iterable[Sending]) -> None:
         """Go on with what was sent and noted next."""
@@ -87,8 +125,7 @@ class Tape:
         for sent, sender, topic, payload, fates, number in sendings:
             who, what = member(sender), topic_of(topic)
             if not fates and topic in NOTES:
-                note = payload or b""
-                self._notes.append((sent, who, what, number, note_text(note), kind_of_note(topic, note)))
+                self._notes.append((sent, who, what, number, _shortened(payload or b"")))
                 continue
             for arrival, receiver, _, lost in fates or ((sent, None, 0, None),):
                 add_sent(sent)
@@ -144,9 +181,7 @@ class Tape:
                     take_back(alone)
             alone = record if parts[1][way] < 0 else None
             if alone is not None and path.topic in NOTES:
-                note = payload or b""
-                kind = kind_of_note(path.topic, note)
-                self._notes.append((sent, parts[0][way], parts[2][way], number, note_text(note), kind))
+                self._notes.append((sent, parts[0][way], parts[2][way], number, _shortened(payload or b"")))
                 continue
             sents.append(sent)
             arrivals.append(arrival)
@@ -170,10 +205,46 @@ class Tape:
             for column in self._columns.values():
                 del column[:count]
             self._cut_rows += count
+            self._cut_payloads(len(self._payloads) - len(self._columns["sent"]))
+        while self._weight > self._bytes_max:
+            self._cut_payloads(-(-len(self._payloads) // 2))
         if len(self._notes) > self._notes_max:
             count = len(self._notes) - self._notes_max * 3 // 4
             del self._notes[:count]
             self._cut_notes += count
+
+    def _cut_payloads(self, count: int) -> None:
+        """Forget the first payloads. One that has several receivers is there once, however many rows have it."""
+        del self._payloads[: max(0, count)]
+        different = {id(each): each for each in self._payloads}.values()
+        self._weight = sum(map(len, different)) + _WEIGHT_OF_A_ROW * len(self._payloads)
+
+    def payload(self, row: dict[str, Any]) -> bytes | None:
+        """Return the payload of a row; None if it isn't kept."""
+        with self._lock:
+            place = row["place"] - (len(self) - len(self._payloads))
+            return self._payloads[place] if 0 <= place < len(self._payloads) else None
+
+    def sendings(self) -> Iterator[Sending]:
+        """Yield the messages whose payloads are kept, in the order of sending, and then the notes."""
+        with self._lock:
+            count = len(self._payloads)
+            payloads, notes = self._payloads[:], self._notes[:]
+            columns = [column[len(column) - count :] for column in self._columns.values()]
+        members, topics, reasons = (names.texts for names in self._names.values())
+        sending: Sending | None = None
+        for payload, *row in zip(payloads, *columns, strict=True):
+            sent, arrival, sender, receiver, topic, number, lost = row
+            if sending is None or (int(sent), members[sender], number) != (*sending[:2], sending[5]):
+                if sending is not None:
+                    yield sending
+                sending = int(sent), members[sender], topics[topic], payload, [], number
+            if receiver >= 0:
+                sending[4].append((int(arrival), members[receiver], 0, None if lost < 0 else reasons[lost]))
+        if sending is not None:
+            yield sending
+        for at, who, topic, number, payload in notes:
+            yield at, members[who], topics[topic], payload, [], number
 
     def row(self, place: int) -> dict[str, Any] | None:
         """Return what is known of one row; None if it is none of those that are there."""
@@ -185,6 +256,7 @@ class Tape:
             members = self._names["members"].texts
             return {
                 **found,
+                "place": place,
                 "sent": int(found["sent"]),
                 "arrival": int(found["arrival"]),
                 "sender": members[found["sender"]],
@@ -205,12 +277,13 @@ class Tape:
             stop = min(start + rows_max, len(self._columns["sent"]))
             first_note = max(have.get("notes", 0), self._cut_notes)
             notes = self._notes[first_note - self._cut_notes :][: max(NOTES_AT_ONCE, rows_max - ROWS_AT_ONCE)]
+            topics = self._names["topics"].texts
             header = {
                 **facts,
                 "first": first,
                 "count": max(0, stop - start),
                 "firstNote": first_note,
-                "notes": notes,
+                "notes": [(*note[:4], note_text(note[4]), kind_of_note(topics[note[2]], note[4])) for note in notes],
                 **{name: each.texts[have.get(name, 0) :] for name, each in self._names.items()},
                 "stays": [[who, *stay] for who, stay in sorted(self._stays.items())],
                 "losses": sorted(self._lost.items()),
@@ -228,6 +301,10 @@ def _little(column: array[Any]) -> bytes:
     if sys.byteorder == "big":
         column.byteswap()
     return column.tobytes()
+
+
+def _shortened(note: bytes) -> bytes:
+    return note if len(note) <= _NOTE_MAX else payload_text(note).encode()
 
 
 def note_text(payload: bytes) -> str:

@@ -2,9 +2,9 @@ cimport cython
 
 from worldline.model.frames cimport Cutter, frame, frames, header
 
-cdef Py_ssize_t _FEW, _PORTION, _HEAVY, _OVERHEAD, _FEW_EVENTS
+cdef Py_ssize_t _FEW, _PORTION, _HEAVY, _OVERHEAD, _FEW_EVENTS, _EVENTS_SAID_MAX
 cdef tuple _REQUESTS, _UNREADABLE
-cdef object Grant, Leave, Publish, _encode, _encode_into, _decode_events, _decode_event, _split, _decode_answer
+cdef object Fail, Grant, Leave, Publish, StartRun, _encode, _encode_into, _decode_events, _decode_event, _split, _decode_answer
 
 
 cdef class Frames(Cutter):

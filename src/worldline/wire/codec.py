@@ -70,8 +70,8 @@ EVENTS_SAID_MAX = 2**14
 """How many events a client says in one frame. Servers take more, from clients that know no such limit."""
 
 _OVERHEAD = 64
+_EVENTS_SAID_MAX = EVENTS_SAID_MAX
 _REQUESTS = (Advance, Next, Peek)
-_ENDS = (Leave, Fail)
 
 _FEW_EVENTS = 0xA0  # Up to this first byte, an array has at most 15 items.
 _COUNTED = {0xDC: 3, 0xDD: 5}  # The first byte of a longer array, and how many bytes say how long it is, this included.
@@ -92,10 +92,11 @@ def encode_events(events: list[ParticipantEvent], longest: int = FRAME_MAX) -> b
         said = bytearray()
         _add(said, events, longest)
         return said  # type: ignore[return-value] # It isn't changed any more.
-    body = _encode(_with_short_end(events) if events and events[-1].__class__ in _ENDS else events)
+    last: object = type(events[-1]) if events else None
+    body = _encode(_with_short_end(events) if last is Leave or last is Fail else events)
     if len(events) == 1:
         return frames(body, longest)
-    if len(body) <= longest and len(events) <= EVENTS_SAID_MAX:
+    if len(body) <= longest and len(events) <= _EVENTS_SAID_MAX:
         return frame(body)
     middle = len(events) // 2
     return encode_events(events[:middle], longest) + encode_events(events[middle:], longest)
@@ -119,10 +120,9 @@ def _with_short_end(events: list[ParticipantEvent]) -> list[object]:
 
 def _is_heavy_publish(events: list[ParticipantEvent]) -> bool:
     """Whether a large payload is published, with at most a request behind it."""
-    if not events or len(events) > 2 or (len(events) == 2 and type(events[1]) not in _REQUESTS):
+    if not events or len(events) > 2 or type(events[0]) is not Publish:
         return False
-    first = events[0]
-    return type(first) is Publish and len(first.payload) >= _HEAVY
+    return len(events[0].payload) >= _HEAVY and (len(events) == 1 or type(events[1]) in _REQUESTS)
 
 
 def encode_answer(answer: Answer, longest: int = FRAME_MAX) -> bytes:

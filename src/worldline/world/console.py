@@ -10,7 +10,7 @@ import os
 import shlex
 from codecs import getincrementaldecoder
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from math import isfinite
@@ -119,14 +119,38 @@ def _is_same(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return str(one) == str(other)  # 0.0 == -0.0, but what comes of them may differ.
 
 
-def help_lines(command: str | None = None) -> list[str]:
-    """Return what `help` says, of one command or of all."""
+def help_lines(command: str | None = None, without: Container[str] = ()) -> list[str]:
+    """Return what `help` says, of one command or of all, without some."""
     if command is None:
-        width = max(len(usage) for usage, _, _ in _COMMANDS.values())
-        return [f"{usage:{width}}  {does}" for usage, does, _ in _COMMANDS.values()]
+        told = [(usage, does) for name, (usage, does, _) in _COMMANDS.items() if name not in without]
+        width = max(len(usage) for usage, _ in told)
+        return [f"{usage:{width}}  {does}" for usage, does in told]
     if command not in _COMMANDS:
         raise UsageError(f"there is no command {shown(command)}", advice=nearest(command, _COMMANDS))
     return list(_COMMANDS[command][:2])
+
+
+def interacted(world: World, line: str) -> str:
+    """Do to a world what a line says, between two steps, and say what took effect; time passes by other means."""
+    command = parse_command(line)
+    if command is None:
+        raise UsageError("there is no command in it", advice="`help` lists them")
+    match command:
+        case Query("help", about) if about not in _OF_TIME:
+            return "\n".join(help_lines(about, without=_OF_TIME))
+        case Query("status"):
+            return _status(world)  # Not whether it plays: the page may hold it, and shows that.
+        case Query("where" | "levels"):
+            return "\n".join(ScriptSession(world, [], lambda _: None).answer(command))
+    if not isinstance(command, Change):
+        raise UsageError(f"{shown(line.strip())} is no interaction", advice="pause, step and resume have buttons")
+    world.interact(command)
+    return f"step {world.step} ({format_time(world.time)}): {format_command(command)}"
+
+
+def _status(world: World, *state: str) -> str:
+    when = f"time {format_time(world.time)}, step {world.step}, iteration {world.iteration}"
+    return ", ".join((when, *state, f"state hash {world.state_hash.hex()}"))
 
 
 # --- Words to commands: each of these takes from the front of a list of words ---
@@ -253,6 +277,9 @@ _COMMANDS: dict[str, tuple[str, str, Callable[[list[str]], ConsoleCommand]]] = {
 }
 """By name: how a command is written, what it does, and what reads the words after its name."""
 
+_OF_TIME = ("play", "pause", "step", "run", "quit")
+"""Those that let time pass, or not: all but changes and queries."""
+
 
 # Scripts, and lines that come while a world runs.
 
@@ -350,8 +377,8 @@ class ScriptSession:
     def _carry_out(self, command: ConsoleCommand, between: Callable[[], object] | None = None) -> None:
         """Do what a command says, and write what took effect."""
         match command:
-            case Query(what, about):
-                for line in self._answer(what, about):
+            case Query():
+                for line in self.answer(command):
                     self._write(line)
                 return
             case Play():
@@ -381,13 +408,12 @@ class ScriptSession:
 
     # --- Queries ---
 
-    def _answer(self, what: str, about: str | None) -> list[str]:
-        world = self._world
-        match what:
+    def answer(self, query: Query) -> list[str]:
+        """Return the lines that answer a query."""
+        world, about = self._world, query.about
+        match query.what:
             case "status":
-                state = "paused" if world.is_paused else "playing"
-                when = f"time {format_time(world.time)}, step {world.step}, iteration {world.iteration}"
-                return [f"{when}, {state}, state hash {world.state_hash.hex()}"]
+                return [_status(world, "paused" if world.is_paused else "playing")]
             case "where":
                 return self._where(about)
             case "levels":

@@ -416,7 +416,7 @@ def test_a_participant_that_lcm_has_no_name_for_ends_the_run_before_it_begins(tm
 
 def test_without_the_library_only_multicast_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "lcm", None)
-    with pytest.raises(UsageError, match=r"needs the LCM library \(pip install '.\[lcm\]'"):
+    with pytest.raises(UsageError, match=r"needs the LCM library \(make extras WITH=lcm"):
         PublicLcm("udpm://239.255.76.67:7667?ttl=0").open()
     with PublicLcm(str(tmp_path / "run.lcmlog"), serve="127.0.0.1:0") as mirror:
         run(loop(), observer=mirror)

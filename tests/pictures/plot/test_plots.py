@@ -152,7 +152,7 @@ def test_time_is_told_in_a_unit_that_fits(span: int, name: str) -> None:
 @pytest.fixture
 def sweep(tmp_path: Path) -> Path:
     path = tmp_path / "shop.sweep"
-    with SweepFile(path, {"target": "shop.py"}, ["doctors", "arrival"]) as file:
+    with SweepFile(path, {"target": "models/shop.py"}, ["doctors", "arrival"]) as file:
         points = [(doctors, arrival) for doctors in (2, 3) for arrival in ("10min", "4min")]
         for number, point in enumerate(points):
             for replicate in range(4):
@@ -239,6 +239,7 @@ def test_counts_of_a_histogram_are_those_of_the_numbers() -> None:
 # --- The files ---
 
 
+@pytest.mark.long
 def test_a_plot_has_the_same_bytes_in_any_process(run: Path, tmp_path: Path) -> None:
     here = plot(run, topics=["state.x", "state.mode"])
     code = f"from worldline.pictures.plot import plot\np = plot({str(run)!r}, topics=['state.x', 'state.mode'])\n"
@@ -249,6 +250,7 @@ def test_a_plot_has_the_same_bytes_in_any_process(run: Path, tmp_path: Path) -> 
     assert (tmp_path / "b.png").read_bytes() == here.png()
 
 
+@pytest.mark.long
 def test_a_plot_has_the_same_bytes_however_often_it_is_drawn() -> None:
     """What lays plots out finds places that differ in their last bits, by luck: pictures mustn't show that."""
     line = Line.through(((time, (time * 7919) % 101 - 50.0) for time in range(100)), "a")
@@ -342,7 +344,7 @@ def test_bad_input(worldline: Command, run: Path, tmp_path: Path) -> None:
 def test_without_matplotlib_it_says_what_to_install(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plotted = plot(run, topics="state.x")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(UsageError, match=r"needs matplotlib, which isn't installed \(pip install '.\[plot\]'"):
+    with pytest.raises(UsageError, match=r"needs matplotlib, which isn't installed \(make extras WITH=plot"):
         plotted.svg()
 
 

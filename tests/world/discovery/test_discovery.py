@@ -364,7 +364,7 @@ def test_without_zenoh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zenoh", None)
     with pytest.raises(UsageError) as caught:
         Discovery("f", "secondary", "a")
-    assert str(caught.value) == "zenoh isn't installed (pip install '.[zenoh]' in the clone of Worldline)"
+    assert str(caught.value) == "zenoh isn't installed (make extras WITH=zenoh in the clone of Worldline)"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from worldline.world.description import (
     JointMotor,
     MotorCommand,
     PidGains,
+    RigidLink,
     ScriptedMotion,
     SpeedLimits,
     VelocityDrive,
@@ -524,6 +525,63 @@ def test_a_models_folder_may_say_which_file_it_is(
     world = read_world(there)
     assert [link.name for link in world.models["inner"].links] == ["body"]
     assert world.notes == ()
+
+
+ARM = f"""<link name="base"><pose>0 0 0.5 0 0 0</pose></link>
+<link name="fore"><pose relative_to="elbow"/><visual name="v"><pose relative_to="__model__"/>{BOX}</visual></link>
+<joint name="elbow" type="revolute"><pose relative_to="base">0 0 0.5 0 0 0</pose><parent>base</parent>
+<child>fore</child><axis><xyz expressed_in="__model__">0 1 0</xyz></axis></joint>
+<frame name="tip" attached_to="fore"><pose>0.5 0 0 0 0 0</pose></frame><frame name="foot"/>
+<model name="lamp"><pose>0 0 2 0 0 0</pose><link name="bulb"/></model>
+<joint name="socket" type="fixed"><parent>__model__</parent><child>lamp::bulb</child></joint>"""
+
+
+def links_of(model: WorldModel) -> dict[str, RigidLink]:
+    return {each.name: each for each in model.links}
+
+
+def test_a_model_stands_where_its_placement_frame_does(files: Files) -> None:
+    included(files, body=ARM)
+    place = "<include><uri>robot.sdf</uri><name>{}</name><placement_frame>{}</placement_frame><pose>0 0 3 0 0 0</pose>"
+    world = files.world(
+        place.format("a", "tip") + "</include>" + model("b", LINK + place.format("inner", "lamp::bulb") + "</include>")
+    )
+    assert world.notes == ()
+    assert world.models["a"].pose.position == (-0.5, 0.0, 2.0)
+    assert links_of(world.models["b"])["inner::lamp::bulb"].pose.position == (0.0, 0.0, 3.0)
+
+
+def test_a_merged_model_is_as_if_it_were_written_there(files: Files) -> None:
+    included(files, "arm.sdf", ARM.replace("\n", ""))
+    included(files, "robot.sdf", "<include merge='1'><uri>arm.sdf</uri><pose>0 1 0 0 0 0</pose></include>")
+    turned = "<pose>1 0 0 0 0 1.5</pose>"
+    body = "<link name='torso'/>{}<joint name='neck' type='fixed'><parent>tip</parent><child>torso</child></joint>"
+    merged = files.world(model("m", body.format(f"<include merge='true'><uri>robot.sdf</uri>{turned}</include>")))
+    assert merged.notes == ()
+    nested = files.world(model("m", body.replace("tip<", "arm::arm::tip<").format(model("arm", turned + _IN_ARM))))
+    found, wanted = merged.models["m"], links_of(nested.models["m"])
+    assert sorted(links_of(found)) == ["base", "fore", "lamp::bulb", "torso"]
+    for each in found.links:
+        other = wanted[each.name if each.name == "torso" else f"arm::arm::{each.name}"]
+        assert each.pose.position == pytest.approx(other.pose.position)
+        assert each.pose.quaternion == pytest.approx(other.pose.quaternion)
+        assert [visual.pose.position for visual in each.visuals] == [
+            pytest.approx(visual.pose.position) for visual in other.visuals
+        ]
+    joints = {each.name.rpartition("::")[2]: each for each in nested.models["m"].joints}
+    for joint in found.joints:
+        assert joint.axis == pytest.approx(joints[joint.name].axis)
+        assert joint.anchor == pytest.approx(joints[joint.name].anchor)
+        assert joint.child == joints[joint.name].child.replace("arm::arm::", "")
+
+
+_IN_ARM = "<include><uri>arm.sdf</uri><name>arm</name><pose>0 1 0 0 0 0</pose></include>"
+
+
+def test_a_file_that_merges_itself_is_refused(files: Files) -> None:
+    included(files, body=f"{LINK}<include merge='true'><uri>robot.sdf</uri></include>")
+    with pytest.raises(WorldFileError, match=r"robot\.sdf: line 3: models are merged more than 20 deep"):
+        files.world("<include><uri>robot.sdf</uri></include>")
 
 
 def test_what_an_included_file_says_in_vain_is_noted_with_its_name(files: Files) -> None:

@@ -26,8 +26,8 @@ from worldline.world.shapes import BoxShape, CapsuleShape, CylinderShape, Ellips
         ("<physics>\n<ode/></physics>", "line 4: <ode> in <physics> isn't supported"),
         (model("m", LINK + "\n<allow_auto_disable/>"), "line 4: <allow_auto_disable> in <model> isn't supported"),
         (
-            "\n<model name='m' placement_frame='x'>" + LINK + "</model>",
-            "line 4: the attribute placement_frame of <model>",
+            "\n<model name='m' enabled='x'>" + LINK + "</model>",
+            "line 4: the attribute enabled of <model>",
         ),
         (model("m", LINK + "\n<plugin name='Mine'/>"), "line 4: plugin 'Mine' isn't supported"),
         (model("m", "\n<pose/><pose/>" + LINK), "line 4: only the first <pose> of a <model> counts"),

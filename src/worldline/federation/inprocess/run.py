@@ -359,7 +359,7 @@ class _Run:
         frame: list[Any] = seat.frame
         action: Any
         for action in self._arbiter.hear(seat.name, frame):
-            if action.__class__ is Over:
+            if type(action) is Over:
                 self._digest = action.digest
             else:
                 addressed = self._seats[action.to]
@@ -367,7 +367,7 @@ class _Run:
                 self._enable(addressed)
         if seat.controls:
             for event in frame:
-                if event.__class__ is Invite:
+                if type(event) is Invite:
                     self._welcome(event.newcomer, seat)
         frame.clear()
 
@@ -582,8 +582,15 @@ class SteppedRun:
     calls but `halt` come from the thread that made the run.
     """
 
-    def __init__(self, federation: Federation, steered: Iterable[str], *, draws: DrawsGiven = None) -> None:
-        self._run = _prepared(federation, None, None, Arbiter, draws, steered=steered)
+    def __init__(
+        self,
+        federation: Federation,
+        steered: Iterable[str],
+        *,
+        draws: DrawsGiven = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self._run = _prepared(federation, None, observer, Arbiter, draws, steered=steered)
         self._thread = get_ident()
         self._has_threads = strand_kind() is ThreadStrand
         self._stands_still = True

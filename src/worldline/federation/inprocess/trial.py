@@ -10,9 +10,9 @@ from msgspec import structs
 
 from worldline.federation.inprocess.run import run
 from worldline.federation.participant.program import Federation
-from worldline.history.journal import Journal
 from worldline.history.observer import Observer
 from worldline.history.outcome import ALL_OTHERS, Status
+from worldline.history.telling import SeveralObservers
 from worldline.model.draws.distributions import ClockOffset, ClockRate, DrawnValue, Turn
 from worldline.model.draws.names import (
     ANY,
@@ -41,7 +41,7 @@ from worldline.model.latency import Latency
 from worldline.model.text import counted
 from worldline.model.time import FOREVER, MS, SECOND, format_time
 from worldline.search.day import USUAL_DAY, Day, DayDraws, draw_day
-from worldline.search.properties import BrokenCheck, Happening, Property, Story, told_by
+from worldline.search.properties import BrokenCheck, Happening, Property, StoryObserver
 from worldline.search.schedules import Schedules, TurnDraws, delayed_turns, drawn_turns, ordinary
 from worldline.search.searching import SECONDS_MAX, Expired, TrialOutcome, quietly
 from worldline.search.shrinking import (
@@ -159,16 +159,15 @@ class FederationTrial:
         """
         federation = self.federation()
         federation.plan()  # What can't be run is refused, and isn't a failure of the model.
-        journals: dict[str, Journal] = {}
+        story_told = StoryObserver()
         look, draws = _Look(), self.draw_function()
         try:
             with quietly() if quiet else nullcontext():
                 outcome = run(
                     federation,
-                    keep_journals=journals,
                     draws=self._draw_inputs(draws),
                     watch=look.at,
-                    observer=observer,
+                    observer=story_told if observer is None else SeveralObservers((story_told, observer)),
                 )
         except Expired as expired:
             raise look.named(expired.stuck()) from None
@@ -180,17 +179,12 @@ class FederationTrial:
             failed = replace(
                 TrialOutcome.failed(self.seed, error), day=(self.day or USUAL_DAY).felt_by(draws, self.kinds)
             )
-            return failed, _up_to(error.at, told_by(journals))
-        end = federation.plan().end
-        story, failure = Story(is_cut=end is not None and outcome.now >= end), None
-        happenings = told_by(journals)
+            return failed, _up_to(error.at, story_told.happenings())
         try:
             with quietly():
-                story.judge(happenings, self.properties, outcome.times)
+                story, failure = story_told.judge(self.properties, outcome, federation.plan().end)
         except BrokenCheck as broken:
             raise broken.on_seed(self.seed) from broken.__cause__
-        except WorldlineError as error:
-            failure = error
         return (
             TrialOutcome(
                 digest=outcome.digest,
@@ -201,7 +195,7 @@ class FederationTrial:
                 monitors=outcome.monitors,
                 failure=failure,
                 seed=self.seed,
-                faults=_count_faults(as_faults(federation.faults), happenings),
+                faults=_count_faults(as_faults(federation.faults), story_told.happenings()),
                 day=(self.day or USUAL_DAY).felt_by(draws, self.kinds),
             ),
             story.happenings,

@@ -26,7 +26,7 @@ from worldline.federation.participant.connection import (
 )
 from worldline.federation.participant.participant import ClockName, Operations
 from worldline.federation.participant.sometimes import draw_for
-from worldline.federation.sockets import CLOSED, ForkedLock, broken, expect_signs_of_life, is_unreachable, remember
+from worldline.federation.sockets import CLOSED, broken, expect_signs_of_life, is_unreachable, remember
 from worldline.lock import Action, Ledger, ParticipantEvent
 from worldline.lock.events import Recall
 from worldline.model import TIME_MAX, Message, WorldlineError, as_time
@@ -240,10 +240,6 @@ class AsyncParticipant(Operations):
             finally:
                 await self._wire.close(patient=is_patient)
         return self._has_unwound(error)
-
-    def disown(self) -> None:
-        """Let go of it in a forked process."""
-        self._lock = ForkedLock(self.name)
 
     async def advance(
         self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"

@@ -31,7 +31,7 @@ from worldline.federation.participant.connection import (
 from worldline.federation.participant.participant import ClockName, Operations, Participant
 from worldline.federation.participant.program import blame, failed_at, is_normal_end
 from worldline.federation.participant.sometimes import draw_for
-from worldline.federation.sockets import Encrypted, ForkedLock, remember
+from worldline.federation.sockets import Encrypted, remember
 from worldline.lock import Ledger, State
 from worldline.model import LossError, Message, UsageError, WorldlineError
 from worldline.model.time import TimeLike
@@ -53,8 +53,8 @@ class Client(Participant):
     the one that it belongs to. A connection of its own is kept alive by a pulse.
     """
 
-    def __init__(self, ledger: Ledger, wire: Any) -> None:
-        super().__init__(ledger, wire)
+    def __init__(self, ledger: Ledger, wire: Any, reentrant: bool = False) -> None:
+        super().__init__(ledger, wire, reentrant)
         ledger.allow_undo()
         self._done = threading.Event()
         remember(self)
@@ -147,10 +147,6 @@ class Client(Participant):
         """Have the program raise a `LossError` instead of waiting for the server. From any thread."""
         self._wire.give_up(problem)
 
-    def disown(self) -> None:
-        """Let go of the connection in a forked process."""
-        self._lock = ForkedLock(self.name)
-
     def _live(self) -> None:
         """The pulse: keep the connection alive, and tell what was left lying."""
         while not self._done.wait(PULSE_S):
@@ -162,12 +158,11 @@ class Client(Participant):
 
     def catch_up_if_idle(self) -> None:
         """Do as `catch_up`, unless an operation is under way: where its wire is held back, that may take long."""
-        lock: Any = self._lock
-        if lock.acquire(blocking=False):
+        if self._lock.acquire(blocking=False):
             try:
                 self._catch_up()
             finally:
-                lock.release()
+                self._lock.release()
 
 
 def depart(participant: Operations, error: BaseException | None) -> bool:

@@ -1,13 +1,12 @@
 cimport cython
 
-from worldline.federation.calls cimport SocketCalls, yield_processor
+from worldline.federation.calls cimport Mutex, ReentrantMutex, SocketCalls, monotonic, yield_processor
 from worldline.wire.codec cimport Frames, decode_answer, encode_events
-from worldline.wire.hot cimport ShortReader, read_grant
 
 cdef tuple _REQUESTS
 cdef int _AT_ONCE
 cdef Py_ssize_t _LEAST
-cdef object _clock, Grant
+cdef object Grant, Deliver, Recalled, Restore, StartRun
 cdef list _NOTHING
 cdef double _ASKED_S, _BRISK_S, _LONG_S, _VERY_LONG_S, _PAUSES
 
@@ -17,7 +16,6 @@ cdef class Conversation:
     cdef public bint disowned
     cdef readonly Frames frames
     cdef str _name
-    cdef ShortReader _reader
     cdef list _bodies
     cdef list _parts
 
@@ -51,8 +49,8 @@ cdef class QueuedSocket:
     cdef readonly object socket
     cdef readonly object plain
     cdef SocketCalls _calls
-    cdef readonly object reading
-    cdef readonly object writing
+    cdef readonly Mutex reading
+    cdef readonly Mutex writing
     cdef readonly list unsent
     cdef readonly double written
     cdef public double patience_s
@@ -105,7 +103,7 @@ cdef class RedialingWire:
     cdef bint _asks
     cdef bint _is_closed
     cdef object _given_up
-    cdef object _renewing
+    cdef ReentrantMutex _renewing
 
     @cython.locals(answers="long long")
     cpdef ask(self, list events)

@@ -25,7 +25,6 @@ import contextlib
 import select
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -52,7 +51,6 @@ from worldline.model import LossError, Message, Stream, UsageError, WorldlineErr
 from worldline.model.errors import BrokenOff, shortened
 from worldline.wire.codec import HEARTBEAT, Frames, decode_answer, encode_events
 from worldline.wire.handshake import OVER, TAKEN, Answer, Deliver, Fail, Refused, Resume
-from worldline.wire.hot import ShortReader, read_grant
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -63,6 +61,10 @@ else:
         import worldline.uncompiled as cython
 
 if not cython.compiled:  # Otherwise `connection.pxd` imports the compiled ones.
+    from threading import Lock as Mutex
+    from threading import RLock as ReentrantMutex
+    from time import monotonic
+
     from worldline.federation.sockets import SocketCalls, yield_processor
 
 # What a server says to its participant: bytes in, whole answers out. Shared by all clients, whatever they read with.
@@ -97,7 +99,6 @@ class Conversation:
         self.disowned = False  # This process was forked from the one that the conversation belongs to.
         self.frames = Frames()
         self._name = name
-        self._reader = ShortReader()
         self._bodies: list[bytes] = []
         self._parts: list[
             StartRun | Grant | Deliver | Recalled
@@ -198,9 +199,7 @@ class Conversation:
         return self.lost(f"the server's machine hasn't answered for {seconds:.0f} seconds")
 
     def _understood(self, body: bytes) -> StartRun | Grant | Deliver | Recalled:
-        answer: Answer | None = read_grant(self._reader, body) if cython.compiled else None
-        if answer is None:
-            answer = decode_answer(body)
+        answer: Answer = decode_answer(body)
         if type(answer) is Grant:
             return answer
         if isinstance(answer, Abort):
@@ -277,8 +276,6 @@ _AT_ONCE = int(socket.MSG_DONTWAIT)
 _LEAST = READ_LEAST
 _NOTHING: list[bytes] = []
 
-_clock = time.monotonic
-
 
 class QueuedSocket:
     """A blocking socket with a queue of what is to be written and one of what was read: see above.
@@ -290,8 +287,8 @@ class QueuedSocket:
         self.socket = connection
         self.plain = connection.plain if isinstance(connection, Encrypted) else connection
         self._calls = SocketCalls(connection, connection is self.plain, True)
-        self.reading = threading.Lock()
-        self.writing = threading.Lock()
+        self.reading = Mutex()
+        self.writing = Mutex()
         self.unsent: list[bytes] = []
         self.written = 0.0
         self.patience_s = patience_s  # How long the other machine may leave what was sent unanswered.
@@ -307,7 +304,7 @@ class QueuedSocket:
         """Write what fits of what is to be written; False: there is no room for it."""
         if self._shake is not None:
             time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
-        self.written = _clock()
+        self.written = monotonic()
         if len(self.unsent) > 1 and not self._sent:
             count = len(self.unsent)  # Other threads may put more behind these meanwhile.
             joined = b"".join(self.unsent[:count])
@@ -369,7 +366,7 @@ class QueuedSocket:
 
     def disown(self) -> None:
         """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
-        self.reading, self.writing = threading.Lock(), threading.Lock()  # Their holders aren't in this process.
+        self.reading, self.writing = Mutex(), Mutex()  # Their holders aren't in this process.
         self.forget()
         self.close()
 
@@ -397,7 +394,7 @@ class SocketConnection:
     ) -> None:
         self.queued = QueuedSocket(connection, shake, GREETING_S)
         self._conversation = Conversation(name)
-        self._eagerness = Eagerness(_clock)
+        self._eagerness = Eagerness(time.monotonic)
         self._is_plain = not isinstance(connection, Encrypted)
         self._looked = 0.0
         self._doubt = doubt
@@ -441,7 +438,7 @@ class SocketConnection:
             return self._answer()
 
     def is_due(self, urgent: bool) -> bool:
-        now = _clock()
+        now = monotonic()
         if now - self._looked > _LOOK_AFTER_S:
             self._looked = now
             self.look()
@@ -572,7 +569,7 @@ class SocketConnection:
             raise self._conversation.lost(broken(error)) from error
         except OSError as error:
             raise self._conversation.hung_up(broken(error)) from error
-        self._heard = _clock()
+        self._heard = monotonic()
         self._eagerness.came(written, self._heard)
         self._conversation.move(_NOTHING)
 
@@ -626,7 +623,7 @@ class RedialingWire:
         self._asks = False
         self._is_closed = False
         self._given_up: str | None = None
-        self._renewing = threading.RLock()
+        self._renewing = ReentrantMutex()
 
     @property
     def disowned(self) -> bool:
@@ -657,7 +654,8 @@ class RedialingWire:
         finally:
             self._asks = False
         answers = self._answers
-        if self._said and isinstance(self._said[0], Restore):
+        first: object = self._said[0].__class__ if self._said else None
+        if first is Restore:
             answers = self._place().answers
         if answer.__class__ is not Recalled:
             answers += 1

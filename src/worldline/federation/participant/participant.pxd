@@ -1,5 +1,6 @@
 cimport cython
 
+from worldline.federation.calls cimport Mutex, ReentrantMutex
 from worldline.lock.ledger cimport Ledger
 from worldline.model.clock cimport RunningClock
 
@@ -25,7 +26,7 @@ cdef class Operations:
     cdef dict __dict__  # Programs may keep things there.
     cdef public Ledger _ledger
     cdef public object _wire
-    cdef public object _lock
+    cdef public Mutex _lock
     cdef public bint _waits
     cdef public bint _presses
     cdef public list _untold
@@ -39,7 +40,7 @@ cdef class Operations:
     cpdef _in_true_time(self, time, clock, what=*)
     cpdef _time_of(self, time, clock, what)
     cdef bint _is_local(self, clock) except -1
-    cpdef _say(self, bint urgent=*)
+    cdef _say(self, bint urgent=*)
     cpdef list _advance(self, to, by, clock)
     @cython.locals(before="long long")
     cpdef list _next(self, until, promise, clock)
@@ -48,10 +49,10 @@ cdef class Operations:
     cpdef _take_untold(self)
     cpdef _take_asked(self)
     cpdef _catch_up(self)
-    cpdef _tell(self)
+    cdef _tell(self)
 
 
 cdef class Participant(Operations):
     cpdef list _advanced(self, to, by, clock)
     cpdef list _come(self, until, within, promise, clock)
-    cpdef list _wait(self)
+    cdef list _wait(self)

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import AbstractContextManager
 from copy import deepcopy
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from worldline.federation.participant.sometimes import CHANCE
+from worldline.federation.sockets import not_ours
 from worldline.lock import Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
 from worldline.lock.events import Recall
 from worldline.lock.ledger import Ledger
@@ -36,6 +36,34 @@ from worldline.model.faults import ParticipantFault
 from worldline.model.lifecycle import EmergencyNotice
 from worldline.model.reading import as_time_difference
 from worldline.model.time import TimeLike
+
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:  # Otherwise `participant.pxd` imports the compiled ones.
+    Mutex, ReentrantMutex = threading.Lock, threading.RLock
+
+
+class ForkedLock(Mutex if cython.compiled else object):  # type: ignore[misc] # Python's can't be derived from.
+    """Stands in a forked process where its parent has a lock: a thread that takes it is told why it can't."""
+
+    def __init__(self, participant: str) -> None:
+        self._participant = participant
+
+    def __enter__(self) -> NoReturn:
+        raise not_ours(self._participant)
+
+    def __exit__(self, *_: object) -> None:
+        """It is never entered."""
+
+    def acquire(self, blocking: bool = True) -> NoReturn:
+        raise not_ours(self._participant)
+
 
 # What a participant keeps when it crashes: its disk, so to speak.
 
@@ -165,11 +193,14 @@ class Operations:
     With ``clock="local"``, the times that are given are those of the participant's own clock.
     """
 
-    def __init__(self, ledger: Ledger, wire: Any) -> None:
+    # What each message takes, and what others may call too, is called by the class, ``Operations._next(self, ...)``: in
+    # the compiled build, a call by the instance would look first whether a class in Python has another, each time.
+
+    def __init__(self, ledger: Ledger, wire: Any, reentrant: bool = False) -> None:
         self._ledger = ledger
         self._wire = wire  # Its `ask` is awaited where the participant is.
         # The thread that keeps the connection alive also tells what has been lying about for too long.
-        self._lock: AbstractContextManager[object] = threading.Lock()
+        self._lock: Any = ReentrantMutex() if reentrant else Mutex()
         self._waits = False
         self._presses = False  # Whether a promise hasn't been told yet, for which others may be waiting.
         # Taken from the ledger, to be told and to be asked, and not handed over yet.
@@ -401,6 +432,10 @@ class Operations:
             self._ledger.snapshot(state)
             self._say(True)  # It is of use only if it survives this process.
 
+    def disown(self) -> None:
+        """Let go of it in a forked process."""
+        self._lock = ForkedLock(self.name)
+
     def catch_up(self) -> None:
         """Tell what hasn't been told yet. For the pulse, from any thread."""
         with self._lock:
@@ -408,7 +443,7 @@ class Operations:
 
     def _say(self, urgent: bool = False) -> None:
         if self._wire.is_due(urgent or self._presses):
-            self._catch_up()
+            Operations._catch_up(self)
 
     # --- Operations that may have to wait: what can be done without. None: it was asked for, and has to come in. ---
 
@@ -417,7 +452,7 @@ class Operations:
         with self._lock:
             messages = self._ledger.advance(target)
             if messages is None:
-                self._take_asked()
+                Operations._take_asked(self)
             else:
                 self._say()
             return messages
@@ -430,7 +465,7 @@ class Operations:
             before = self._ledger.now
             messages = self._ledger.next(until, promise)
             if messages is None:
-                self._take_asked()
+                Operations._take_asked(self)
                 return None
             self._presses = self._presses or promise is not None
             if self._ledger.now > before or promise is None:  # Otherwise it has more to do now, and says it then.
@@ -472,7 +507,7 @@ class Operations:
         self._tell()
 
     def _tell(self) -> None:
-        self._take_untold()
+        Operations._take_untold(self)
         if self._untold:
             self._wire.tell(self._untold)
 
@@ -601,13 +636,13 @@ class Participant(Operations):
             yield from batch
 
     def _advanced(self, to: TimeLike | None, by: TimeLike | None, clock: str) -> list[Message]:
-        messages = self._advance(to, by, clock)
+        messages = Operations._advance(self, to, by, clock)
         return self._wait() if messages is None else messages
 
     def _come(
         self, until: TimeLike | None, within: TimeLike | None, promise: TimeLike | None, clock: str
     ) -> list[Message]:
-        messages = self._next(self._deadline(until, within, clock), promise, clock)
+        messages = Operations._next(self, Operations._deadline(self, until, within, clock), promise, clock)
         return self._wait() if messages is None else messages
 
     def _wait(self) -> list[Message]:

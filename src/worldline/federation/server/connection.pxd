@@ -53,6 +53,6 @@ cdef class ServerTurns:
     cdef public double timer
 
     @cython.locals(host=Host, eagerness=Eagerness, before=double, sleeps_s=double, asks=bint, ready=list)
-    cpdef take(self, bint patient)
+    cpdef bint take(self, bint patient) except -1
     @cython.locals(host=Host, dirty=list, session=Session)
     cpdef send_all(self)

@@ -293,8 +293,8 @@ class ServerTurns:
         self.now = 0.0  # When it last looked at its clock.
         self.timer = 0.0  # When there is something to do but to listen.
 
-    def take(self, patient: bool) -> None:
-        """Serve all connections once; if `patient`, sleep until there is something to do."""
+    def take(self, patient: bool) -> bool:
+        """Serve all connections once; if `patient`, sleep until there is something to do. Whether the timer is due."""
         host, sockets, eagerness = self._host, self._sockets, self._eagerness
         before = self.now
         sleeps_s = max(0.0, self.timer - before) if patient and not host.busy else 0.0
@@ -313,6 +313,7 @@ class ServerTurns:
         host.arbiter.tell_if_due()  # While those who were answered compute.
         self.now = self._clock()
         eagerness.came(before, self.now)
+        return self.now >= self.timer
 
     def send_all(self) -> None:
         host = self._host

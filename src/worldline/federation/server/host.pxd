@@ -8,11 +8,8 @@ from worldline.wire.codec cimport (
 )
 
 
-from worldline.wire.hot cimport Said
 
-cdef object _OVER, Grant, Over
-cdef int NOTHING, NEXT, ADVANCE
-cdef bint _IS_COMPILED
+cdef object _OVER, Fail, Grant, Over
 
 
 cdef class Host
@@ -50,7 +47,6 @@ cdef class Host:
     cdef object _admission
     cdef dict _awaited
     cdef readonly double _ticked
-    cdef Said _said
 
     cpdef receive(self, Session session, object data, double now)
     cpdef work(self)
@@ -60,9 +56,8 @@ cdef class Host:
     cdef Py_ssize_t _hear(self, Session session, object body) except -1
     @cython.locals(heard=list, events=list)
     cdef Py_ssize_t _hear_on(self, Session session) except -1
+    @cython.locals(member=Member, actions=list)
     cpdef take(self, Session session, list events)
-    @cython.locals(arbiter=Arbiter, said=Said, member=Member, place=Py_ssize_t, actions=list)
-    cpdef take_said(self, Session session)
     @cython.locals(member=Member)
     cdef _weigh(self, Session session)
     @cython.locals(session=Session)

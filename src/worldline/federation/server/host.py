@@ -52,7 +52,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from worldline.builds import reason as uncompiled_because
 from worldline.federation.participant.declaration import Plain
 from worldline.federation.server.admission import Admission, Refusal
 from worldline.federation.server.limits import Limits
@@ -122,7 +121,6 @@ from worldline.wire.handshake import (
     Told,
     Welcome,
 )
-from worldline.wire.hot import ADVANCE, NEXT, NOTHING, Said
 from worldline.wire.trunk import OpenTrunk
 
 if TYPE_CHECKING:
@@ -135,7 +133,6 @@ if TYPE_CHECKING:
 # answers to an ordinary frame take.
 _TURN = 64
 
-_IS_COMPILED = not uncompiled_because
 
 _NOTICES_MAX = 64
 _UNLIMITED = 2**60  # As good as that.
@@ -297,7 +294,6 @@ class Host:
         self._trunks: list[Trunk | OperatorDesk] = []
         self._admission = Admission(federation, token, operator_token, agreement or {}, declared or {}, entropy)
         self.flow = FlowControl(self)
-        self._said = Said()  # What is heard just now.
         self._awaited: dict[str, float] = {}  # Who hasn't joined, and for how many seconds it has been waited for.
         self._ticked = 0.0
 
@@ -644,18 +640,11 @@ class Host:
             return 0  # It has been told, and hadn't read it yet.
         count = count_events(body)
         if count <= _TURN:
-            if _IS_COMPILED and session.member is not None and self._said.read(body):
-                if self.rejoining is None:
-                    self.take_said(session)
-                    return count
-                if session.returning is None:
-                    self.rejoining.hear_said(session, body)
-                    return count
             events = decode_events(body)
             if self.rejoining is None:
                 self.take(session, events)
             else:
-                self.rejoining.hear(session, events)
+                self.rejoining.hear(session, events, body)
             return count
         if count > self.limits.events_max:
             raise PeerError(
@@ -709,30 +698,6 @@ class Host:
             for event in events:
                 if isinstance(event, Invite):
                     self._welcome(event.newcomer)
-        self._weigh(session)
-
-    def take_said(self, session: Session) -> None:
-        """Do as `take`, with what was read without making events of it."""
-        arbiter, said, member = self.arbiter, self._said, session.member
-        assert member is not None
-        arbiter.tell_if_due()
-        if arbiter.witness is not None:
-            arbiter.witness(member.name, said.events())
-        try:
-            for place in range(said.published):
-                arbiter.publish(member, said.topics[place], said.payloads[place], said.times[place])
-            if said.request == NEXT:
-                arbiter.next(member, said.until, said.held)
-            elif said.request == ADVANCE:
-                arbiter.advance(member, said.until)
-            actions = arbiter.follow(said.published + (said.request != NOTHING))
-        except WorldlineError as error:
-            error.concerning(member.name, member.now)
-            if not error.of_observer:
-                self._carry_out(arbiter.follow(0))  # What follows from those before the bad one.
-            raise
-        if actions:
-            self._carry_out(actions)
         self._weigh(session)
 
     def _weigh(self, session: Session) -> None:

@@ -88,7 +88,7 @@ Mark = tuple[int, int]
 
 _PORTION = 256  # Records of a script that are read at a time.
 _SHOWN_MAX = 3  # Messages.
-_FOR_JOURNAL = (Snapshot, Recall, Restore)  # Not for the arbiter.
+_FOR_JOURNAL = frozenset((Snapshot, Recall, Restore))  # Not for the arbiter.
 _CHANGED = "its code isn't what it was when it joined, so it may not do the same again"
 _START: Mark = (1, 0)  # It has started, and has said nothing since.
 
@@ -162,7 +162,8 @@ class Rejoining:
         self.absent: dict[str, tuple[str, float]] = {}
         self._deaths: dict[str, Mark] = {}  # Where each participant was lost last.
         self._speaker = ""  # The participant that the arbiter hears just now,
-        self._unwritten: list[Told] | bytes | None = None  # what it says, until that is written,
+        self._unwritten: list[Told] | None = None  # what it says, until that is written,
+        self._frame: bytes | None = None  # the frame in which it said that, if it is all of it,
         self._enrolls = False  # whether it takes a vacancy with that,
         self._heard = 0  # and how many events were heard before.
         try:
@@ -173,8 +174,11 @@ class Rejoining:
 
     # --- Hearing and answering ---
 
-    def hear(self, session: Session, events: list[Told]) -> None:
-        """Hear a participant: rehearse it if it has come back, otherwise let the host take it, and write it down."""
+    def hear(self, session: Session, events: list[Told], frame: bytes | None = None) -> None:
+        """Hear a participant: rehearse it if it has come back, otherwise let the host take it, and write it down.
+
+        That is written as it came if it is the whole of a `frame`.
+        """
         host, name = self._host, session.name
         if not events:
             return
@@ -182,7 +186,7 @@ class Rejoining:
             if not session.returning.is_live:
                 self._rehearse(session, session.returning, events)
                 return
-            events = self._without_past(session, events)
+            events, frame = self._without_past(session, events), None
             if not events:
                 return
         if session.member is None:
@@ -190,34 +194,26 @@ class Rejoining:
                 if events[0].answers:
                     raise PeerError("it can't resume: this server never answered it", participant=name)
                 del events[0]
+            frame = None
             if events:
                 host.take(session, [events.pop(0)])
             if not events or session.closing or host.over:
                 return
-        for event in events:
-            if event.__class__ in _FOR_JOURNAL:
-                self._take_in_parts(session, events)
-                return
+        if not _FOR_JOURNAL.isdisjoint(map(type, events)):
+            self._take_in_parts(session, events)
+            return
         if events[-1].__class__ is Fail:  # That ends the run, and isn't heard by the arbiter.
             host.take(session, events)
             return
-        self._speaker, self._unwritten, self._heard = name, events, host.arbiter.events
+        self._speaker, self._unwritten, self._frame, self._heard = name, events, frame, host.arbiter.events
         try:
             host.take(session, events)
-            self._write()
+            if self._unwritten is not None:  # Nothing has followed from it.
+                self._write()
         finally:
             self._unwritten = None
         if events[-1].__class__ is Leave and self.returns_s:
             host.put(session, self._farewell(name))
-
-    def hear_said(self, session: Session, body: bytes) -> None:
-        """Do as `hear`, with a frame that the host has read without making events of it."""
-        self._speaker, self._unwritten, self._heard = session.name, body, self._host.arbiter.events
-        try:
-            self._host.take_said(session)
-            self._write()
-        finally:
-            self._unwritten = None
 
     def _take_in_parts(self, session: Session, events: list[Told]) -> None:
         """Take what is for the arbiter, and what is for this journal alone, in order (B7)."""
@@ -261,7 +257,7 @@ class Rejoining:
         """Let a participant join, and write that down."""
         self._write()  # The invitation that lets it in, if it is one.
         host, name = self._host, session.name
-        self._speaker, self._unwritten, self._heard = name, [join], host.arbiter.events
+        self._speaker, self._unwritten, self._frame, self._heard = name, [join], None, host.arbiter.events
         self._enrolls = not host.is_known(name)
         try:
             host.enter(session, join)
@@ -276,12 +272,9 @@ class Rejoining:
         if self._unwritten is None or self._host.arbiter.events == self._heard:
             return
         name, events, self._unwritten = self._speaker, self._unwritten, None
-        if isinstance(events, bytes):
-            self.journal.heard(name, events)  # As it came: it has no other form.
-            return
         if self._enrolls:
             self.journal.enrolled(name, _encode(events[0]))
-        body = _encode(events)
+        body = _encode(events) if self._frame is None else self._frame
         place = self.journal.heard(name, body)
         if len(body) >= HEAVY:
             self._payloads.note(name, self._host.arbiter.members[name].sequence, events, place)
@@ -290,7 +283,8 @@ class Rejoining:
         """Write an answer down before it goes out; return whether it needn't be sent: it was, or has to wait (B2)."""
         if action.__class__ is not Grant and action.__class__ is not StartRun:
             return False
-        self._write()
+        if self._unwritten is not None:
+            self._write()
         if self._unwritten is not None:  # It has said something illegal: the run ends, and was heard up to here.
             return False
         host, name = self._host, action.to

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
 from threading import get_ident
 from typing import TYPE_CHECKING, Self
@@ -211,8 +210,7 @@ class ResidentParticipant(Client):
         ledger = declaration.completed(*host.stated(name)).ledger(name, host.life_of(name) or UNEVENTFUL)
         ledger.payload_max = host.limits.payload_max
         self._seat = ResidentConnection(server, name)
-        super().__init__(ledger, self._seat)
-        self._lock = threading.RLock()  # The watcher of the run may publish, in the middle of another operation.
+        super().__init__(ledger, self._seat, reentrant=True)  # Its watcher may publish in the middle of an operation.
         self._server = server
         self._watch = watch
         self._watch_every_s = watch_every_s

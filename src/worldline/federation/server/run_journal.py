@@ -39,6 +39,7 @@ import msgspec
 from msgspec import msgpack
 from msgspec.structs import replace
 
+from worldline.builds import reason as uncompiled_because
 from worldline.federation.participant.connection import Conversation
 from worldline.history.diff.values import value_differences
 from worldline.lock import Action, Grant, Publish
@@ -55,9 +56,7 @@ _HEADER = struct.Struct("<II")  # Length and checksum.
 _RECORD = struct.Struct("<IQII")  # Checksum, the record before, length, number and kind.
 _RECORD_SIZE = _RECORD.size
 _KIND_PLACE = _RECORD_SIZE - 1
-_pack = _RECORD.pack_into
 _LENGTH_PLACE = 12
-_pack_length = _LENGTH.pack_into
 _KIND_SHIFT = 24
 _NUMBER_MASK = 0xFFFFFF
 _GROW_LEAST = 2**20
@@ -187,12 +186,7 @@ class RunJournal:
         if end + _RECORD_SIZE > self._room:
             self._grow(end + _RECORD_SIZE)
         last = self._last
-        before, mixed, length = last[number], kind << _KIND_SHIFT | number, end - place
-        file = self._map
-        _pack_length(file, place + _LENGTH_PLACE, length)
-        self._check = check = crc32(body, _begun_with(self._check, mixed, before, length))
-        file[place + _RECORD_SIZE : end] = body
-        _pack(file, place, check, before, length, mixed)  # From the first byte to the last (J3).
+        self._check = _write(self._map, place, self._check, last[number], kind << _KIND_SHIFT | number, body)
         last[number] = place
         self.size = end
         return place
@@ -462,6 +456,21 @@ def _text_of(kind: int, body: bytes) -> str | None:
 def _begun_with(check: int, mixed: int, before: int, length: int) -> int:
     """Return what a checksum begins with: the one before, and what is written besides the body."""
     return (check ^ mixed ^ before ^ before >> 32 ^ length << 7) & 0xFFFFFFFF
+
+
+def _written(room: Any, place: int, check: int, before: int, mixed: int, body: bytes) -> int:
+    """Write a record; return its checksum. `check` is the one before."""
+    length = _RECORD_SIZE + len(body)
+    _LENGTH.pack_into(room, place + _LENGTH_PLACE, length)
+    check = crc32(body, _begun_with(check, mixed, before, length))
+    room[place + _RECORD_SIZE : place + length] = body
+    _RECORD.pack_into(room, place, check, before, length, mixed)  # From the first byte to the last (J3).
+    return check
+
+
+_write: Callable[[Any, int, int, int, int, bytes], int] = _written
+if not uncompiled_because:
+    from worldline.federation.calls import write_record as _write  # type: ignore[import-not-found, no-redef]
 
 
 def _take_room(descriptor: int, start: int, size: int) -> None:

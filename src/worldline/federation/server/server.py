@@ -8,6 +8,7 @@ in its thread and serves the others whenever it waits (`resident`).
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import socket
@@ -427,12 +428,11 @@ class Server:
 
     def turn(self, *, patient: bool = True) -> None:
         """Serve all connections once; if `patient`, sleep until there is something to do."""
-        turns = self._turns
-        turns.take(patient)
+        is_due = self._turns.take(patient)
         if self._hold.resting:
             self._hold.wake_resting()
-        if turns.now >= turns.timer:
-            self._keep_time(turns.now)
+        if is_due:
+            self._keep_time(self._turns.now)
 
     # --- For an operator's desk ---
 
@@ -689,7 +689,9 @@ def _listen(address: Address) -> tuple[socket.socket, Address]:
         listener.listen(1024)
     except OSError as error:
         listener.close()
-        raise UsageError(f"can't listen on {address}: {error.strerror or error}") from error
+        other = "path" if address.kind == "unix" else "port, or 0 for any"
+        advice = f"choose another {other}" if error.errno == errno.EADDRINUSE else None
+        raise UsageError(f"can't listen on {address}: {error.strerror or error}", advice=advice) from error
     listener.setblocking(False)
     if address.kind == "unix":
         return listener, Address("unix", str(Path(address.place).absolute()))

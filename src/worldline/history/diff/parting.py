@@ -346,8 +346,8 @@ def _order(parting: Parting) -> tuple[int, int, str]:
 def _reason(parting: Parting, partings: Partings, earliest: Parting | None, same_network: bool) -> Reason:
     action = parting.first
     if _is_alone(parting):
-        maker = parting.member.rpartition(SEPARATOR)[0]
-        if maker in partings.of and partings.of[maker].at <= action.at:
+        maker, separator, _ = parting.member.rpartition(SEPARATOR)
+        if separator and maker in partings.of and partings.of[maker].at <= action.at:
             return Reason(parting, Origin.MAKER, maker)
         return Reason(parting, Origin.PRESENCE)
     if _is_the_end(parting, partings):

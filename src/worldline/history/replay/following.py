@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from worldline.history.diff.account import NOTES, Account, Fate, Membership
-from worldline.history.observer import LOG, MEASURE, Observer
+from worldline.history.observer import DOWN, LOG, MEASURE, Observer
 from worldline.history.replay.retelling import SENDS, RetoldDifference, Utterance, compared
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
@@ -225,7 +225,8 @@ class RecordedParts:
         said = self.of(sender).add(number, said, topic in NOTES and not fates, is_kept)
         if wanted is not None:
             for arrival, receiver, copy, lost in fates:
-                if receiver in wanted and lost is None:
+                # What got lost while it was down still came: a crash may have waited for just that message.
+                if receiver in wanted and lost in (None, DOWN):
                     self.of(receiver).give(Message(arrival, at, sender, said.number, copy, topic, said.payload))
         return True
 

@@ -106,7 +106,8 @@ def stated_by(part: ParticipantSetup) -> Plain:
 class Setup:
     """A federation that has passed all checks; `parts` are sorted by name.
 
-    `warnings` tell of what can be run as it is written, and was hardly meant so.
+    `warnings` tell of what can be run as it is written, and was hardly meant so. `properties` are what must hold, as
+    ``module:function``.
     """
 
     file: Path
@@ -119,6 +120,7 @@ class Setup:
     topics: dict[str, Topic] = field(default_factory=dict)
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
+    properties: tuple[str, ...] = ()
 
     @property
     def faults(self) -> tuple[ParticipantFault, ...]:
@@ -400,6 +402,7 @@ def read_setup(
         topics=top.get("topics", {}),
         lcm=top.get("lcm", {}).get("public", ()),
         lcm_serve=top.get("lcm", {}).get("serve"),
+        properties=top.get("properties", ()),
     )
 
 

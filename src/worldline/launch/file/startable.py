@@ -7,7 +7,7 @@ import importlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.machinery import all_suffixes
@@ -177,15 +177,22 @@ def _file_in(folder: Path, module: Sequence[str]) -> Path | None:
 
 
 def files_of(entry: str | None, command: Sequence[str] | None, directory: Path) -> list[Path]:
-    """Return the files in a participant's directory that it is started from: a module's, and those a command names."""
-    if (machine := read_machine(entry)) is not None:
-        script = script_of(machine, directory)
-        file = _file_in(directory, machine.words[0].split(".")) if script is None else script
-        return [] if file is None else [file]
-    if entry is not None:
-        file = _file_in(directory, entry.partition(":")[0].split("."))
-        return [] if file is None else [file]
-    return [directory / word for word in command or () if S_ISREG(mode_of(directory / word))]
+    """Return the files in a participant's directory that it is started from: those that its entry or command names."""
+    machine = read_machine(entry)
+    words = machine.words if machine is not None else (entry,) if entry is not None else command or ()
+    return files_named(words, directory)
+
+
+def files_named(words: Iterable[str], directory: Path) -> list[Path]:
+    """Return the files in a directory that words name: by their paths, or as modules, also with a name in them."""
+    return [file for word in words if (file := _file_named(word, directory)) is not None]
+
+
+def _file_named(word: str, directory: Path) -> Path | None:
+    if S_ISREG(mode_of(directory / word)):
+        return directory / word
+    module = word.partition(":")[0].split(".")
+    return _file_in(directory, module) if all(part.isidentifier() for part in module) else None
 
 
 def search_path(environment: Mapping[str, str]) -> str:

@@ -350,6 +350,10 @@ def _lcm_targets(place: TomlPlace) -> tuple[str, ...]:
     return (place.text(),)
 
 
+def _properties(place: TomlPlace) -> tuple[str, ...]:
+    return tuple(_all(place.items("properties", '["properties:one_leader"]'), TomlPlace.text))
+
+
 def _escapes(place: TomlPlace) -> tuple[str, ...]:
     return checked_escapes(_all(place.items("escapes", '["processes"]'), TomlPlace.text))
 
@@ -457,6 +461,7 @@ FILE = TomlTable(
         "link": _one(LINK),
         "links": _many(RULE),
         "faults": _faults,
+        "properties": _properties,
         "estop": _one(ESTOP),
         "participants": _many(PARTICIPANT),
         "buffers": _buffers,

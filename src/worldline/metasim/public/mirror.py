@@ -337,6 +337,11 @@ class PublicLcm(Observer):
         unread = 0 if self._broker is None else self._broker.lost
         return unread + sum(each.lost + each.nameless for each in ends)
 
+    @property
+    def trouble(self) -> str:
+        """Why a log isn't whole; empty, if all are."""
+        return next((log.trouble for log in self._logs if log.trouble), "")
+
     def report(self) -> list[str]:
         """Say how many messages went where, and how many were lost: a line for each."""
         lines = [_line(feed.outlet.url, feed) for feed in self._feeds] + [_line(log.url, log) for log in self._logs]

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+from worldline.extras import installing
 from worldline.federation.address import Address, parse_address
 from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError, WorldlineError, shown
 
@@ -265,9 +266,7 @@ def open_lcm(url: str) -> lcm.LCM:
     try:
         library = import_module("lcm")
     except ImportError as error:
-        raise UsageError(
-            f"{url} needs the LCM library", advice="pip install '.[lcm]' in the clone of Worldline"
-        ) from error
+        raise UsageError(f"{url} needs the LCM library", advice=installing("lcm")) from error
     try:
         opened: lcm.LCM = library.LCM(url)
     except (RuntimeError, ValueError, TypeError) as error:

@@ -31,17 +31,17 @@ function build() {
     place.append(half);
     return new Diagram(half, run);
   }));
-  addView("network", "Network", place => new Network(place), () => runs.length === 1 && runs[0].members.length > 1);
+  addView("network", "Network", place => new Network(place), () => runs.length === 1 && runs[0].inks.length > 0 && runs[0].members.length > 1);
   let world = null;
   addView("world", "World", place => world = new World(place), () => runs[0].facts.room === "world");
   addView("signals", "Signals", place => signals = new Signals(place));
   addView("overview", "Members", place => new Overview(place));
-  addView("waits", "Waits", place => new Waits(place), () => runs[0].facts.live);
+  addView("waits", "Waits", place => new Waits(place), () => runs[0].facts.live && (runs[0].facts.orders?.includes("end") || runs[0].looks > 0));
   let space = null;
   addView("space", "Space", place => space = new Space(place), () => space.isThere);
   if (given.story) story = new Story(byId("story"), given.story);
   opening.signals = () => signals.open(); opening.world = () => world.open();
-  choose({world: "world", spacetime: "space"}[runs[0].facts.room] ?? "diagram");
+  choose({world: "world", spacetime: "space", learning: "signals"}[runs[0].facts.room] ?? "diagram");
 }
 
 // --- The head and the foot ---
@@ -56,20 +56,23 @@ function drawFrame() {
   const figures = [];
   if (facts.live && status.phase !== "over") {
     figures.push(`at ${timeText(status.time ?? 0, 1e6)}${status.end ? " of " + timeText(status.end, 1e6) : ""}`);
-    if (status.speed !== undefined && status.phase === "running") figures.push(`${Number((status.speed || 0).toPrecision(3))}× real time`);
+    if (status.speed && status.phase === "running") figures.push(`${Number(status.speed.toPrecision(2))}× real time`);
     if (status.missing?.length) figures.push(`waiting for ${status.missing.join(", ")}`);
-  }
+  } else if (run.ended && !status.failure) figures.push(`at ${timeText(run.ended)}`);
   figures.push(`${(run.first + run.count).toLocaleString("en")} messages`);
   const lost = run.losses.reduce((sum, each) => sum + each[1], 0);
   if (lost) figures.push(`${lost.toLocaleString("en")} not received`);
   byId("figures").textContent = figures.join(" · ");
-  byId("digest").textContent = runs.map(each => each.status.digest || "").filter(Boolean).join(" / ");
+  const digests = runs.map(each => each.status.digest).filter(Boolean);
+  byId("digest").textContent = digests.length ? `digest ${digests.map(each => digests.length > 1 ? each.slice(0, 12) : each).join(" / ")}` : "";
   const failures = runs.map(each => each.status.failure).filter(Boolean);
   if (given.difference) failures.unshift(given.difference.text);
   byId("alarm").hidden = !failures.length;
   byId("alarm").textContent = failures.join("; ");
   byId("alarm").className = given.difference ? "remark" : "";
-  byId("drive").hidden = !facts.orders;
+  byId("drive").hidden = !facts.orders?.length;
+  byId("end").hidden = !facts.orders?.includes("end");
+  byId("do").hidden = !facts.orders?.includes("do");
   byId("pause").textContent = status.phase === "paused" ? "▶ Resume run" : "❚❚ Pause run";
   byId("clock").textContent = timeText(Math.round(look.now));
   byId("time").value = String(look.now / wholeEnd() * 10000);
@@ -106,8 +109,8 @@ function seek(direction) {
     if (kind === "fault" || kind === "log" || kind === "event")
       for (const note of run.notes) if (kind === "event" || (kind === "log" ? note.topic === LOG : run.isFault(note))) consider(note.at);
     if (!run.columns || kind === "fault" || kind === "log") continue;
-    const {sent, arrival, lost} = run.columns;
-    if (kind === "loss") { for (let row = 0; row < run.count; row++) if (lost[row] >= 0) consider(arrival[row]); continue; }
+    const {sent, arrival} = run.columns;
+    if (kind === "loss") { for (const row of run.lost) consider(arrival[row - run.first]); continue; }
     const middle = run.rowAt(look.now), start = Math.max(0, run.rowAt(look.now - run.longest) - 2000);
     for (let row = start; row < Math.min(run.count, middle + 2000); row++) { consider(sent[row]); consider(arrival[row]); }
   }
@@ -128,6 +131,10 @@ function connectControls() {
   byId("step").addEventListener("click", () => say(order("step")));
   byId("goto").addEventListener("click", () => say(order("step", {to: byId("to").value.trim()})));
   byId("end").addEventListener("click", () => say(order("end")));
+  byId("do").addEventListener("keydown", event => {
+    const line = byId("do").value.trim();
+    if (event.key === "Enter" && line) say(order("do", {line}).then(said => { inspect({title: line, rows: [], payload: said}); byId("do").select(); }));
+  });
   document.addEventListener("keydown", event => {
     if (!runs.length && !/^[pt]$/.test(event.key) || event.ctrlKey || event.altKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "range") return;
     const length = look.to - look.from, keys = {
@@ -170,8 +177,9 @@ async function poll() {
 // Keep the window at the whole run, or at its latest part, until the user looks elsewhere.
 function follow() {
   if (!look.follow) return;
-  const end = wholeEnd(), isGrowing = runs.some(run => run.facts.live && run.status.phase === "running");
-  look.to = end * 1.02; look.from = isGrowing ? Math.max(0, end - Math.max(end / 5, 1)) : -0.01 * end;
+  const isGrowing = runs.some(run => run.facts.live && ["running", "paused"].includes(run.status.phase));
+  const latest = Math.max(...runs.map(run => run.latest)), end = !isGrowing && latest > 0 && latest < wholeEnd() / 2 ? latest : wholeEnd();  // What comes after is quiet.
+  look.to = end * 1.03; look.from = isGrowing ? Math.max(0, end - Math.max(end / 5, 1)) : -0.01 * end;
   if (isGrowing) look.now = end;
 }
 
@@ -190,7 +198,7 @@ async function live() {
     await new Promise(resolve => setTimeout(resolve, document.hidden ? 2000 : isOver ? 3000 : 200));
     if (given.packed) return;
     if (!isOver || !document.hidden) await poll();
-    if (chosen === "signals" && !isOver) await signals.refresh();
+    if (chosen === "signals" && !isOver) { await signals.open(); await signals.refresh(); }
     if (chosen === "world" && !isOver) await opening.world();
   }
 }

@@ -16,16 +16,28 @@ function make(tag, attributes = {}, ...content) {
 
 // --- Times, in nanoseconds ---
 
-const UNITS = [[86400e9, "d"], [3600e9, "h"], [60e9, "min"], [1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+const LARGE = [[86400e9, "d"], [3600e9, "h"], [60e9, "min"]], LARGE_FROM = 120e9;
+const SMALL = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 
-// Write a time with as many digits as tell it from one that is `step` away, in the unit of one that it is like.
+// Write a time with as many digits as tell it from one that is `step` away, in the unit of one that it is like: from
+// two minutes on, in days, hours, minutes and seconds.
 function timeText(time, step = 1, like = time) {
   if (time === null || time === undefined) return "";
   if (time === 0) return "0";
-  const [size, unit] = UNITS.find(each => Math.abs(like) >= each[0] && each[0] <= 1e9) || UNITS[6];
-  const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(size / Math.max(step, 1)) - 1e-9)));
-  const text = (time / size).toFixed(digits);
-  return (text.includes(".") ? text.replace(/\.?0+$/, "") : text) + " " + unit;
+  const words = [];
+  if (Math.abs(like) >= LARGE_FROM && step > 1) time = Math.round(time / step) * step;  // Otherwise there are 60 s in a minute.
+  if (Math.abs(like) >= LARGE_FROM) for (const [size, unit] of LARGE) {
+    const count = Math.floor(time / size);
+    if (count) words.push(`${count} ${unit}`);
+    time -= count * size;
+  }
+  if (time || !words.length) {
+    const [size, unit] = SMALL.find(each => Math.abs(words.length ? LARGE_FROM : like) >= each[0]) || SMALL.at(-1);
+    const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(size / Math.max(step, 1)) - 1e-9)));
+    const text = (time / size).toFixed(digits);
+    words.push((text.includes(".") ? text.replace(/\.?0+$/, "") : text) + " " + unit);
+  }
+  return words.join(" ");
 }
 
 // The least of 1, 2, 5 times a power of ten that isn't below a number.
@@ -34,18 +46,30 @@ function nice(least) {
   return [1, 2, 5, 10].map(each => each * power).find(each => each >= least * (1 - 1e-9));
 }
 
+// The same for times: a part of a minute, an hour or a day, and no less than a nanosecond.
+const PARTS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400].map(each => each * 1e9);
+function niceTime(least) {
+  if (least <= 2e9) return Math.max(1, nice(least));
+  return PARTS.find(each => each >= least * (1 - 1e-9)) ?? nice(least / 86400e9) * 86400e9;
+}
+
 // --- A run, in columns that grow ---
 
 const ARRAYS = {d: Float64Array, i: Int32Array, I: Uint32Array};
 const SIZES = {d: 8, i: 4, I: 4};
 const ROWS_KEPT = 1000000, NOTES_KEPT = 100000;
-const LOG = "worldline/log", STATE = "worldline/state";
+const LOG = "worldline/log", STATE = "worldline/state", MEASURE = "worldline/measure";
+const STEPS = new Set([STATE, MEASURE, "worldline/process", "worldline/record"]);  // Notes of what a member does by itself.
+const inked = [];  // Topics in the order in which they were first sent on, by any run: that is their color.
 
 class Run {
   constructor(number, facts) {
     this.number = number; this.facts = facts; this.status = {phase: "loading"};
-    this.members = []; this.topics = []; this.reasons = []; this.notes = []; this.stays = new Map(); this.losses = []; this.states = new Map(); this.held = new Map(); this.looks = 0;
-    this.columns = null; this.first = 0; this.count = 0; this.latest = 0; this.longest = 0; this.firstNote = 0;
+    this.members = []; this.topics = []; this.reasons = []; this.notes = []; this.stays = new Map(); this.losses = [];
+    this.states = new Map(); this.held = new Map(); this.looks = 0; this.inks = [];
+    this.columns = null; this.first = 0; this.count = 0; this.longest = 0; this.firstNote = 0;
+    this.latest = 0; this.ended = 0;  // When something happened last, and when the last member left.
+    this.lost = [];  // The rows of messages that were lost, counted from the first there ever was.
     this.version = 0;
   }
 
@@ -62,20 +86,22 @@ class Run {
     this.facts = head.facts; this.status = head.status; this.losses = head.losses;
     this.tally();
     for (const name of ["members", "topics", "reasons"]) this[name].push(...head[name]);
-    for (const [who, began, ended] of head.stays) this.stays.set(who, [began, ended]);
+    for (const [who, began, ended] of head.stays) { this.stays.set(who, [began, ended]); this.ended = Math.max(this.ended, ended ?? 0); }
     if (!this.columns)
       this.columns = Object.fromEntries(head.columns.map(([name, code]) => [name, new ARRAYS[code](1024)]));
-    if (head.first > this.first + this.count) { this.first = head.first; this.count = 0; }  // Cut off meanwhile.
+    if (head.first > this.first + this.count) { this.first = head.first; this.count = 0; this.lost = []; }  // Cut off meanwhile.
     let offset = 4 + length;
     this.reserve(this.count + head.count);
     for (const [name, code] of head.columns) {
       this.columns[name].set(new ARRAYS[code](buffer, offset, head.count), this.count);
       offset += Math.ceil(head.count * SIZES[code] / 8) * 8;
     }
-    const {sent, arrival} = this.columns;
+    const {sent, arrival, topic, lost} = this.columns;
     for (let row = this.count; row < this.count + head.count; row++) {
       if (arrival[row] > this.latest) this.latest = arrival[row];
       if (arrival[row] - sent[row] > this.longest) this.longest = arrival[row] - sent[row];
+      if (lost[row] >= 0) this.lost.push(this.first + row);
+      if (this.inks[topic[row]] === undefined) this.ink(topic[row]);
     }
     this.count += head.count;
     this.firstNote = Math.max(this.firstNote, head.firstNote - this.notes.length);
@@ -104,6 +130,7 @@ class Run {
       const gone = this.count - 0.75 * ROWS_KEPT;
       for (const column of Object.values(this.columns)) column.copyWithin(0, gone, this.count);
       this.first += gone; this.count -= gone;
+      this.lost = this.lost.filter(row => row >= this.first);
     }
     if (this.notes.length > NOTES_KEPT) {
       const gone = this.notes.length - 0.75 * NOTES_KEPT;
@@ -121,7 +148,25 @@ class Run {
     }
   }
 
-  get end() { return Math.max(this.latest, this.status.time || 0, this.facts.live ? 0 : this.facts.end || 0, 1); }
+  ink(topic) {
+    const text = this.topics[topic];
+    if (!inked.includes(text)) inked.push(text);
+    this.inks[topic] = inked.indexOf(text);
+  }
+  color(topic) { return colorOf(this.inks[topic]); }
+
+  get end() { return Math.max(this.latest, this.ended, this.status.time || 0, 1); }
+
+  // Some of the rows between two, `most` of them, and of those that were lost as many again; and one in how many that is.
+  some(start, stop, most) {
+    const stride = Math.max(1, Math.ceil((stop - start) / most)), rows = [], {lost} = this.columns;
+    for (let row = Math.ceil((this.first + start) / stride) * stride - this.first; row < stop; row += stride) if (stride === 1 || lost[row] < 0) rows.push(row);
+    if (stride > 1) {
+      const place = row => lowest(this.lost.length, each => this.lost[each] >= this.first + row), from = place(start), to = place(stop);
+      for (let each = from, step = Math.ceil((to - from) / most); each < to; each += step) rows.push(this.lost[each] - this.first);
+    }
+    return [rows, stride];
+  }
 
   // The first row that was sent at a time or later.
   rowAt(time) { return lowest(this.count, row => this.columns.sent[row] >= time); }
@@ -139,7 +184,7 @@ function lowest(count, holds) {
 function noteParts(text) {
   let parts = null;
   try { parts = JSON.parse(text); } catch { return {says: text, parts}; }
-  if (parts && typeof parts === "object") return {says: String(parts.text ?? parts.what ?? parts.kind ?? text), parts};
+  if (parts && typeof parts === "object") return {says: String(parts.text ?? parts.what ?? parts.kind ?? parts.process ?? parts.event ?? text), parts};
   return {says: String(parts), parts: null};
 }
 
@@ -207,7 +252,7 @@ class Sheet {
     this.width = this.height = this.edge = 0;  // What is left of the edge is for names.
     place.append(this.canvas);
     new ResizeObserver(() => { this.measure(); redraw(); }).observe(this.canvas);
-    listeners.push(() => { if (this.canvas.offsetParent !== null) { this.clear(); draw(this); } });
+    listeners.push(() => { if (this.canvas.offsetParent !== null && this.width && this.height) { this.clear(); draw(this); } });
   }
   measure() {
     const area = this.canvas.getBoundingClientRect(), ratio = window.devicePixelRatio || 1;
@@ -247,12 +292,32 @@ class Sheet {
   }
 }
 
+// What colors stand for: in a corner of a view, samples with a text each.
+class Legend {
+  constructor(place, kind = "") { this.body = make("div", {class: `caption legend ${kind}`}); this.shown = ""; place.append(this.body); }
+  // Entries are a text and a number, which is its color and shape; a text alone has none.
+  show(entries) {
+    const key = JSON.stringify([entries, theme.ink]);
+    if (key === this.shown) return;
+    this.shown = key;
+    this.body.replaceChildren(...entries.map(([text, number]) => make("span", {}, ...(number === undefined ? [] : [this.sample(number)]), text)));
+  }
+  sample(number) {
+    const canvas = make("canvas", {width: 32, height: 32}), pen = canvas.getContext("2d");
+    pen.scale(2, 2); pen.fillStyle = colorOf(number); outlined(pen, Math.floor(number / theme.colors.length), 8, 8, 5); pen.fill();
+    return canvas;
+  }
+}
+
+// The topics of a run that messages were sent on, as a legend has them.
+const topicsShown = run => run.inks.flatMap((ink, topic) => ink === undefined ? [] : [[run.topics[topic], ink % theme.colors.length]]).slice(0, 10);
+
 const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
 // Draw an axis of time at the foot of a sheet, and the moment that is looked at.
 function drawAxis(sheet, left, right, bottom) {
   const {pen} = sheet, length = look.to - look.from, scale = (right - left) / length;
-  const step = nice(length / Math.max(2, (right - left) / (9 * theme.size)));
+  const step = niceTime(length / Math.max(2, (right - left) / (9 * theme.size)));
   const x = time => left + (time - look.from) * scale;
   pen.strokeStyle = theme.faint; pen.lineWidth = 1;
   for (let time = Math.ceil(look.from / step) * step; time <= look.to; time += step) {

@@ -4,6 +4,10 @@ const ARROWS_MAX = 1500;   // More can't be told apart; then every so many-th is
 const HEADS_MAX = 500;     // And of so many, their heads can't.
 const LABELS_MAX = 60;    // Messages whose topics are written.
 const CONE_MAX = 200000;   // Rows that are looked through for a cone.
+const FAINT = 0.15;
+
+// In a story, what is to come is faint.
+const isToCome = time => story !== null && time > look.now;
 
 class Diagram {
   constructor(place, run) {
@@ -11,8 +15,7 @@ class Diagram {
     this.sheet = new Sheet(place, () => this.draw());
     this.sheet.canvas.setAttribute("role", "img");
     this.sheet.canvas.setAttribute("aria-label", "space-time diagram: members over time, messages as arrows");
-    this.caption = make("div", {class: "caption"});
-    place.append(this.caption);
+    this.legend = new Legend(place);
     navigable(this.sheet, () => this.left(), (x, y, time) => this.click(x, y, time), (x, y) => this.hover(x, y));
   }
 
@@ -44,9 +47,10 @@ class Diagram {
   draw() {
     const {run, sheet} = this, {pen, width, height} = sheet, lane = this.lanes();
     this.spots = [];
-    if (!run.columns || !width) return;
-    const left = this.left(), bottom = height - 2 * theme.size, gap = Math.min(12 * theme.size, (bottom - theme.size) / Math.max(1, this.order.length));
-    const x = drawAxis(sheet, left, width, bottom), top = theme.size * 0.9;
+    if (!run.columns) return;
+    const left = this.left(), bottom = height - 2 * theme.size, room = bottom - 1.6 * theme.size, count = Math.max(1, this.order.length);
+    const gap = Math.min(18 * theme.size, room / count), top = 1.6 * theme.size + (room - gap * count) / 2;
+    const x = drawAxis(sheet, left, width, bottom);
     const y = member => top + gap * (lane[member] + 0.5);
     this.y = y;
     for (const member of this.order) {
@@ -57,9 +61,9 @@ class Diagram {
     }
     pen.save(); pen.beginPath(); pen.rect(left, 0, width - left, height); pen.clip();
     sheet.edge = left;
-    this.drawMessages(x, y, left);
+    this.drawMessages(x, y);
     const taken = [];
-    this.drawNotes(x, y, left, gap, taken);
+    this.drawNotes(x, y, gap, taken);
     this.labelMessages(x, y, left, taken);
     this.drawChain(x, y);
     this.drawFailure(x, y, bottom);
@@ -74,26 +78,27 @@ class Diagram {
     });
   }
 
-  drawMessages(x, y, left) {
+  drawMessages(x, y) {
     const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns;
-    const start = run.rowAt(look.from - run.longest), stop = run.rowAt(look.to);
-    const stride = Math.max(1, Math.ceil((stop - start) / ARROWS_MAX));
+    const start = run.rowAt(look.from - run.longest), stop = run.rowAt(look.to), [rows, stride] = run.some(start, stop, ARROWS_MAX);
     const cone = look.selected?.run === run ? this.cone(look.selected.row) : null;
-    if (stride >= 4 && !cone) { this.drawMany(x, y, start, stop, stride); return; }
+    const shown = stride > 1 ? `1 in ${stride.toLocaleString("en")} of ` : "";
+    this.legend.show([...topicsShown(run), [`${run.facts.file || ""}  ${shown}${(stop - start).toLocaleString("en")} messages`]]);
+    if (stride >= 4 && !cone) { this.drawMany(x, y, rows); return; }
     const bold = document.documentElement.classList.contains("large") ? 2 : 1.1, groups = new Map();  // All of one look in one stroke.
-    for (let row = stride === 1 ? start : Math.ceil((run.first + start) / stride) * stride - run.first; row < stop; row += stride) {
+    for (const row of rows) {
       if (arrival[row] < look.from) continue;
       const a = x(sent[row]), b = y(sender[row]), isLost = lost[row] >= 0, alone = receiver[row] < 0;
-      const c = alone ? a : x(arrival[row]), d = alone ? b : y(receiver[row]), isLater = story !== null && sent[row] > look.now;
-      const alpha = cone ? (cone.has(row) ? 1 : 0.12) : isLater ? 0.15 : stride > 1 ? 0.5 : 0.85;  // In a story, what is to come is faint.
-      const color = isLost ? theme.alarm : colorOf(topic[row]), wide = cone?.has(row) ? 2 * bold : bold, key = `${color} ${alpha} ${isLost} ${wide}`;
+      const c = alone ? a : x(arrival[row]), d = alone ? b : y(receiver[row]), isLater = isToCome(sent[row]);
+      const alpha = cone ? (cone.has(row) ? 1 : 0.12) : isLater ? FAINT : stride > 1 ? 0.5 : 0.85;
+      const color = isLost ? theme.alarm : run.color(topic[row]), wide = cone?.has(row) ? 2 * bold : bold, key = `${color} ${alpha} ${isLost} ${wide}`;
       let group = groups.get(key);
       if (!group) groups.set(key, group = {color, alpha, wide, dash: isLost ? [4, 3] : [], lines: new Path2D(), heads: new Path2D(), crosses: new Path2D()});
       if (alone) { group.lines.moveTo(a + 2.5, b); group.lines.arc(a, b, 2.5, 0, 7); }
       else {
         group.lines.moveTo(a, b); group.lines.lineTo(c, d);
         if (isLost) { group.crosses.moveTo(c - 4, d - 4); group.crosses.lineTo(c + 4, d + 4); group.crosses.moveTo(c - 4, d + 4); group.crosses.lineTo(c + 4, d - 4); }
-        else if (stop - start <= HEADS_MAX * stride) headOf(group.heads, a, b, c, d);
+        else if (rows.length <= HEADS_MAX) headOf(group.heads, a, b, c, d);
       }
       this.spots.push([a, b, c, d, row]);
     }
@@ -109,15 +114,14 @@ class Diagram {
         pen.strokeStyle = theme.mark; pen.lineWidth = 3; sheet.line(x(sent[row]), y(sender[row]), x(arrival[row]), y(receiver[row]));
       }
     }
-    this.count(start, stop, stride);
   }
 
   // Many arrows at once: as lines, all of a color in one stroke.
-  drawMany(x, y, start, stop, stride) {
+  drawMany(x, y, rows) {
     const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns, lines = new Map();
-    for (let row = Math.ceil((run.first + start) / stride) * stride - run.first; row < stop; row += stride) {
+    for (const row of rows) {
       if (receiver[row] < 0 || arrival[row] < look.from) continue;
-      const color = lost[row] >= 0 ? theme.alarm : colorOf(topic[row]);
+      const color = lost[row] >= 0 ? theme.alarm : run.color(topic[row]);
       let line = lines.get(color);
       if (!line) lines.set(color, line = new Path2D());
       line.moveTo(x(sent[row]), y(sender[row])); line.lineTo(x(arrival[row]), y(receiver[row]));
@@ -125,13 +129,6 @@ class Diagram {
     pen.globalAlpha = 0.5; pen.lineWidth = 1;
     for (const [color, line] of lines) { pen.strokeStyle = color; pen.stroke(line); }
     pen.globalAlpha = 1;
-    this.count(start, stop, stride);
-  }
-
-  count(start, stop, stride) {
-    const {run} = this;
-    const shown = stride > 1 ? `every ${stride.toLocaleString("en")}th of ` : "";
-    this.caption.textContent = `${run.facts.file || ""} ${shown}${(stop - start).toLocaleString("en")} messages`;
   }
 
   // Write topics on arrows, where they are few: away from lanes, from notes and from each other.
@@ -142,29 +139,37 @@ class Diagram {
     const cone = look.selected?.run === run ? this.cone(look.selected.row) : null;
     taken.push(...this.order.map(member => [left, y(member) - 2, sheet.width, y(member) + 2]));
     for (let row = start; row < stop; row++) {
-      if (receiver[row] < 0 || arrival[row] < look.from || cone && !cone.has(row)) continue;
+      if (receiver[row] < 0 || arrival[row] < look.from || cone && !cone.has(row) || isToCome(sent[row])) continue;
       const text = run.topics[topic[row]] + (lost[row] >= 0 ? ` ✕ ${run.reasons[lost[row]]}` : "");
       const spots = [0.5, 0.38, 0.62, 0.26, 0.74].map(share => [x(sent[row] + (arrival[row] - sent[row]) * share), y(sender[row]) + (y(receiver[row]) - y(sender[row])) * share + 0.3 * theme.size]);
-      sheet.label(text, spots, lost[row] >= 0 ? theme.alarm : colorOf(topic[row]), taken, "center");
+      sheet.label(text, spots, lost[row] >= 0 ? theme.alarm : run.color(topic[row]), taken, "center");
     }
   }
 
-  drawNotes(x, y, left, gap, taken) {
+  drawNotes(x, y, gap, taken) {
     const {run, sheet} = this, {pen} = sheet, start = run.noteAt(look.from), stop = run.noteAt(look.to);
-    const stride = Math.max(1, Math.ceil((stop - start) / 3000)), states = [];
+    const stride = Math.max(1, Math.ceil((stop - start) / 3000)), steps = [];
     for (let place = start; place < stop; place += stride) {
       const note = run.notes[place], a = x(note.at), b = y(note.who), fault = run.isFault(note), log = note.topic === LOG;
       pen.fillStyle = pen.strokeStyle = fault ? theme.alarm : log ? theme.mark : theme.soft;
-      pen.lineWidth = 1.5;
+      pen.lineWidth = 1.5; pen.globalAlpha = isToCome(note.at) ? FAINT : 1;
       if (fault) cross(sheet, a, b, 6); else { pen.beginPath(); pen.arc(a, b, log ? 3.5 : 2, 0, 7); pen.fill(); }
+      pen.globalAlpha = 1;
       this.spots.push([a, b, a, b, note]);
-      if (note.topic === STATE) states.push([note, a, b]);
+      if (isToCome(note.at)) continue;
+      if (STEPS.has(note.topic)) steps.push([note, a, b]);
       if (!(fault || log) || gap < 1.6 * theme.size) continue;
       const color = fault ? theme.alarm : theme.ink, above = b - 0.5 * theme.size;
-      sheet.label(fitted(pen, note.says, 18 * theme.size), [[a + 6, above], [a + 6, above - 1.1 * theme.size]], color, taken);
+      this.labelNote(note, [[a + 6, above], [a + 6, above - 1.1 * theme.size]], color, taken);
     }
-    if (gap > 2.5 * theme.size && states.length <= LABELS_MAX)  // Below the line, where nothing else is.
-      for (const [note, a, b] of states) sheet.label(fitted(pen, note.says, 18 * theme.size), [[a + 4, b + 1.1 * theme.size], [a + 4, b + 2.1 * theme.size]], theme.soft, taken);
+    if (gap > 2.5 * theme.size && steps.length <= LABELS_MAX)  // Below the line, where nothing else is.
+      for (const [note, a, b] of steps) this.labelNote(note, [[a + 4, b + 1.1 * theme.size], [a + 4, b + 2.1 * theme.size]], theme.soft, taken);
+  }
+
+  // Say what a note says: all of it, if there is room for that.
+  labelNote({says}, spots, color, taken) {
+    const {sheet} = this, {pen} = sheet;
+    if (!sheet.label(fitted(pen, says, 40 * theme.size), spots, color, taken) && says.length > 20) sheet.label(fitted(pen, says, 18 * theme.size), spots, color, taken);
   }
 
   // Where it failed: all that comes later doesn't matter any more.
@@ -266,6 +271,17 @@ function head(sheet, a, b, c, d) { sheet.pen.beginPath(); headOf(sheet.pen, a, b
 function cross(sheet, x, y, size = 4) {
   sheet.pen.setLineDash([]); sheet.pen.lineWidth = 2;
   sheet.line(x - size, y - size, x + size, y + size); sheet.line(x - size, y + size, x + size, y - size);
+}
+
+// The lines of a text that are no wider than this, three at most.
+function wrapped(pen, text, width) {
+  const lines = [];
+  for (let words = text.split(" "); words.length && lines.length < 3;) {
+    let count = lines.length < 2 ? 1 : words.length;
+    while (count < words.length && pen.measureText(words.slice(0, count + 1).join(" ")).width <= width) count++;
+    lines.push(fitted(pen, words.splice(0, count).join(" "), width));
+  }
+  return lines;
 }
 
 function fitted(pen, text, width) {

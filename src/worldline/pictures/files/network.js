@@ -1,11 +1,27 @@
 // Members in a ring, messages on their way between them, and what each has said last: the view for a lecture.
 
+const NAMES_MAX = 30;  // Members whose names are written.
+const LINES_MAX = 6;   // Of what a member says.
+const FEW = 12;        // Messages under way whose topics are written; there is a legend, too.
+
+// Whether a member is at the top or the foot of the ring: what it says stands above or below, not beside it.
+const isAtEnd = across => Math.abs(across) < 0.3;
+
 class Network {
   constructor(place) {
-    this.run = runs[0];
+    this.run = runs[0]; this.spots = []; this.version = -1; this.lines = 0;
     this.sheet = new Sheet(place, () => this.draw());
+    this.legend = new Legend(place);
     this.sheet.canvas.addEventListener("click", event => this.click(event));
-    this.spots = [];
+  }
+
+  // How many lines members say at most, so that the ring stays as it is.
+  linesSaid() {
+    const {run} = this;
+    if (this.version === run.version) return this.lines;
+    this.version = run.version;
+    const states = [...run.states.values()].map(state => Object.keys(state).length), says = run.notes.some(note => note.topic === LOG) ? 2 : 0;
+    return this.lines = Math.min(LINES_MAX, Math.max(0, ...states) + says);
   }
 
   draw() {
@@ -13,28 +29,43 @@ class Network {
     const members = run.members.map((_, number) => number).filter(number => run.members[number])
       .sort((a, b) => run.members[a].localeCompare(run.members[b], undefined, {numeric: true}));
     if (!run.columns || !members.length) return;
-    const radius = Math.max(40, Math.min(width / 2 - 8 * theme.size, height / 2 - 5.5 * theme.size));
-    const size = Math.max(5, Math.min(1.7 * theme.size, 2.2 * radius / members.length));
-    const at = new Map(members.map((member, place) => {
-      const angle = 2 * Math.PI * place / members.length - Math.PI / 2;
-      return [member, [width / 2 + radius * Math.cos(angle), height / 2 - theme.size + radius * Math.sin(angle)]];
-    }));
-    const last = this.last(), justNow = this.messages(at, size);
-    for (const [member, [x, y]] of at) {
-      const {log, fault, state} = last.get(member) || {}, isDown = fault?.kind === "down";
-      pen.beginPath(); pen.arc(x, y, size, 0, 7);
+    pen.font = `600 ${theme.size}px system-ui, sans-serif`;
+    const isLarge = members.length <= NAMES_MAX, high = isLarge ? 1.25 * theme.size : Math.max(3, Math.min(8, 200 / members.length)), line = 1.1 * theme.size;
+    const widths = new Map(members.map(member => [member, isLarge ? Math.max(high, pen.measureText(run.members[member]).width / 2 + 0.7 * theme.size) : high]));
+    const spots = members.map((_, place) => 2 * Math.PI * place / members.length - Math.PI / 2).map(angle => [Math.cos(angle), Math.sin(angle)]);
+    const lines = isLarge ? this.linesSaid() : 0, foot = Math.max(...spots.map(([, down]) => down)), isBelow = spots.some(([across, down]) => isAtEnd(across) && down > 0);
+    const top = 1.8 * theme.size + high + lines * line, bottom = height - theme.size - high - (isBelow ? lines : lines / 2) * line, ry = Math.max(40, (bottom - top) / (1 + foot));
+    const rx = Math.max(40, Math.min(2 * ry, width / 2 - Math.max(...widths.values()) - (lines ? 12 : 1) * theme.size));
+    const at = new Map(members.map((member, place) => { const [across, down] = spots[place]; return [member, [width / 2 + rx * across, top + ry * (1 + down), across, down]]; }));
+    const last = this.last(), boxes = members.map(member => { const [x, y] = at.get(member), half = widths.get(member); return [x - half, y - high, x + half, y + high]; });
+    const justNow = this.messages(at, member => widths.get(member), high, boxes), taken = [...boxes];
+    for (const [member, [x, y, across, down]] of at) {
+      const {log, fault, state} = last.get(member) || {}, isDown = fault?.kind === "down", half = widths.get(member);
+      pen.beginPath(); pen.roundRect(x - half, y - high, 2 * half, 2 * high, high);
       pen.fillStyle = isDown ? theme.alarm : justNow.has(member) ? theme.mark : theme.panel; pen.fill();
       pen.strokeStyle = isDown ? theme.alarm : theme.soft; pen.lineWidth = 2; pen.stroke();
-      if (members.length > 60) continue;
-      pen.font = `600 ${0.9 * theme.size}px system-ui, sans-serif`;
-      const inside = pen.measureText(run.members[member]).width < 1.8 * size;
-      if (inside) { pen.fillStyle = justNow.has(member) || isDown ? theme.paper : theme.ink; pen.textAlign = "center"; pen.fillText(run.members[member], x, y + 0.32 * theme.size); pen.textAlign = "left"; }
-      else sheet.write(run.members[member], x, y - size - 5, theme.ink, "center");
-      pen.font = `${0.8 * theme.size}px system-ui, sans-serif`;
-      const lines = isDown ? [fault.says] : [...(state ? Object.entries(state.parts).map(([name, value]) => stateText({[name]: value})) : []), ...(log ? [log.says] : [])];
+      if (!isLarge) continue;
+      pen.font = `600 ${theme.size}px system-ui, sans-serif`; pen.textAlign = "center";
+      pen.fillStyle = justNow.has(member) || isDown ? theme.paper : theme.ink; pen.fillText(run.members[member], x, y + 0.35 * theme.size);
+      pen.textAlign = "left"; pen.font = `${0.85 * theme.size}px system-ui, sans-serif`;
       const fresh = state?.at === look.now ? state.says.split(", ") : [];  // What has changed at this very moment.
-      lines.slice(0, 5).forEach((line, number) => sheet.write(fitted(pen, line, 16 * theme.size), x, y + size + (1 + 1.05 * number) * theme.size, isDown ? theme.alarm : fresh.includes(line) || line === log?.says && log.at === look.now ? theme.mark : theme.soft, "center"));
+      const isBeside = !isAtEnd(across), most = isBeside ? 11.5 * theme.size : 20 * theme.size, says = isDown ? wrapped(pen, fault.says, most).map(text => [text, theme.alarm]) : [
+        ...(state ? Object.entries(state.parts).map(([name, value]) => stateText({[name]: value})) : []).map(text => [fitted(pen, text, most), fresh.includes(text) ? theme.mark : theme.soft]),
+        ...(log ? wrapped(pen, log.says, most) : []).map(text => [text, log.at === look.now ? theme.mark : theme.soft])].slice(-LINES_MAX);
+      const first = isBeside ? y - (says.length - 1) / 2 * line + 0.3 * theme.size : down < 0 ? y - high - (says.length - 0.5) * line : y + high + line;
+      says.forEach(([text, color], number) => sheet.label(text, [[isBeside ? x + Math.sign(across) * (half + 0.5 * theme.size) : x, first + number * line]], color, taken, isBeside ? across > 0 ? "left" : "right" : "center"));
     }
+    const outside = this.outside();
+    if (outside) sheet.write(`${timeText(outside.at)}  ${outside.says}`, 0.6 * theme.size, 1.3 * theme.size, theme.alarm);
+    this.legend.show(topicsShown(run));
+  }
+
+  // What was done to the run as a whole last, such as a partition.
+  outside() {
+    const {run} = this;
+    for (let place = run.noteAt(look.now + 1) - 1; place >= 0; place--)
+      if (!run.members[run.notes[place].who] && run.isFault(run.notes[place])) return run.notes[place];
+    return null;
   }
 
   // What each member has said last until the moment, and what was done to it last.
@@ -51,23 +82,28 @@ class Network {
   }
 
   // Draw what is under way; return the members at which something happens at this very moment.
-  messages(at, size) {
-    const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns, now = new Set();
-    const stop = run.rowAt(look.now + 1), taken = [...at.values()].map(([x, y]) => [x - size, y - size, x + size, y + size]);
+  messages(at, half, high, boxes) {
+    const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns, now = new Set(), rows = [];
+    const stop = run.rowAt(look.now + 1), taken = [...boxes];
     this.spots = [];
     for (let row = run.rowAt(look.now - run.longest); row < stop; row++) {
       if (sent[row] === look.now) now.add(sender[row]);
       if (receiver[row] < 0 || arrival[row] < look.now || !at.has(sender[row]) || !at.has(receiver[row])) continue;
       if (arrival[row] === look.now && lost[row] < 0) now.add(receiver[row]);
+      rows.push(row);
+    }
+    pen.font = `${0.85 * theme.size}px system-ui, sans-serif`;
+    for (const row of rows.slice(-ARROWS_MAX)) {
       const [a, b] = at.get(sender[row]), [c, d] = at.get(receiver[row]), share = (look.now - sent[row]) / Math.max(1, arrival[row] - sent[row]);
-      const far = Math.max(1, Math.hypot(c - a, d - b)), inset = size / far, along = inset + share * (1 - 2 * inset);  // From rim to rim.
-      const x = a + (c - a) * along, y = b + (d - b) * along;
-      pen.strokeStyle = pen.fillStyle = lost[row] >= 0 ? theme.alarm : colorOf(topic[row]);
+      const far = Math.max(1, Math.hypot(c - a, d - b)), rim = member => Math.min(0.45, half(member) / Math.max(1, Math.abs(c - a)), high / Math.max(1, Math.abs(d - b)));
+      const along = rim(sender[row]) + share * (1 - rim(sender[row]) - rim(receiver[row])), x = a + (c - a) * along, y = b + (d - b) * along;  // From rim to rim.
+      pen.strokeStyle = pen.fillStyle = lost[row] >= 0 ? theme.alarm : run.color(topic[row]);
       pen.globalAlpha = 0.4; pen.lineWidth = 1.5; pen.setLineDash(lost[row] >= 0 ? [4, 4] : []); sheet.line(a, b, c, d);
       pen.globalAlpha = 1; pen.setLineDash([]);
-      if (lost[row] >= 0 && share > 0.6) cross(sheet, x, y, 6); else head(sheet, a, b, x, y);
+      const size = 0.55 * theme.size / far;
+      if (lost[row] >= 0 && share > 0.6) cross(sheet, x, y, 6); else head(sheet, a, b, x + (c - a) * size, y + (d - b) * size);
       this.spots.push([x, y, x, y, row]);
-      if (taken.length < LABELS_MAX + at.size) sheet.label(run.topics[topic[row]], [[x + 8, y - 4], [x + 8, y + theme.size]], pen.fillStyle, taken);
+      if (rows.length <= FEW) sheet.label(run.topics[topic[row]], [[x + 8, y - 4], [x + 8, y + theme.size]], pen.fillStyle, taken);
     }
     return now;
   }

@@ -13,9 +13,11 @@ class Overview {
   counts(run) {
     const known = this.counted.get(run);
     if (known && known.version === run.version && known.now === look.now) return known.counts;
-    const counts = run.members.map(() => ({sent: 0, received: 0, lost: 0, last: 0}));
+    const counts = run.members.map(() => ({sent: 0, received: 0, lost: 0, last: 0})), until = run.facts.live && look.follow ? Infinity : look.now;
+    for (const {who, at} of run.notes) { if (at > until) break; counts[who].last = Math.max(counts[who].last, at); }
+    counts.reasons = until === Infinity ? run.losses : run.reasons.map(reason => [reason, 0]);
     if (run.columns) {
-      const {sent, arrival, sender, receiver, number, lost} = run.columns, until = run.facts.live && look.follow ? Infinity : look.now;
+      const {sent, arrival, sender, receiver, number, lost} = run.columns;
       const stop = until === Infinity ? run.count : run.rowAt(until + 1);
       for (let row = 0; row < stop; row++) {
         const from = counts[sender[row]];
@@ -23,7 +25,7 @@ class Overview {
         from.last = Math.max(from.last, sent[row]);
         if (receiver[row] < 0) continue;
         const to = counts[receiver[row]];
-        if (lost[row] >= 0) to.lost++; else if (arrival[row] <= until) { to.received++; to.last = Math.max(to.last, arrival[row]); }
+        if (lost[row] >= 0) { to.lost++; if (until < Infinity) counts.reasons[lost[row]][1]++; } else if (arrival[row] <= until) { to.received++; to.last = Math.max(to.last, arrival[row]); }
       }
     }
     this.counted.set(run, {version: run.version, now: look.now, counts});
@@ -43,9 +45,9 @@ class Overview {
     const waits = run.status.waits || [], holders = new Set(waits.map(wait => wait.holder));
     const rows = run.members.map((name, member) => ({name, member, ...counts[member], standing: standings.get(name), holds: holders.has(name)}))
       .filter(row => row.name || row.sent).sort((a, b) => a.name.localeCompare(b.name, undefined, {numeric: true})).slice(0, 1000);
-    const losses = run.losses, fine = value => value ? value.toLocaleString("en") : "";
+    const losses = counts.reasons.filter(([, count]) => count), fine = value => value ? value.toLocaleString("en") : "";
     const parts = () => [
-      make("table", {class: "members"}, make("tr", {}, ...["", standings.size ? "state" : "", "time", "sent", "received", "lost", ""].map(text => make("th", {}, text))),
+      make("table", {class: "members"}, make("tr", {}, ...[runs.length > 1 ? run.facts.file : "", standings.size ? "state" : "", "time", "sent", "received", "lost", ""].map(text => make("th", {}, text))),
         ...rows.map(row => make("tr", {class: row.holds ? "holder" : null}, make("td", {}, row.name || "(outside)"), make("td", {}, row.standing?.state ?? ""),
           make("td", {class: "number"}, timeText(row.standing?.now ?? row.last)), ...[row.sent, row.received, row.lost].map(value => make("td", {class: "number"}, fine(value))),
           make("td", {}, row.standing?.remark ?? "")))),
@@ -73,7 +75,6 @@ class Waits {
     if (state === this.shown) return;
     this.shown = state;
     this.body.textContent = "";
-    if (!run.facts.live) { this.body.append(make("p", {class: "why"}, "A recording doesn't know who waited: note a timing with --timing, and ask `worldline why`.")); return; }
     if (names.length > 60) { this.body.append(this.list(waits)); return; }
     const size = 460, radius = names.length > 1 ? 165 : 0, svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     svg.id = "graph"; svg.setAttribute("viewBox", `0 0 ${size + 240} ${size}`);

@@ -8,24 +8,40 @@ class Signals {
     place.append(this.tree);
     navigable(this.sheet, () => this.left, (x, y, time) => setNow(time), (x, y) => { this.mouse = x < 0 ? null : [x, y]; redraw(); });
     this.left = 60; this.asked = -1; this.picked = new Set();
+    this.filter = make("input", {type: "search", placeholder: "find a field", "aria-label": "find a field"});
   }
 
   // List the fields anew, if there is more to look at.
   async open() {
-    const version = runs.reduce((sum, run) => sum + run.topics.length, 0) + (runs.every(run => run.status.phase === "over") ? 0.5 : 0);
+    const version = runs.reduce((sum, run) => sum + run.topics.length + Math.ceil(Math.log2(1 + run.count + run.notes.length)), 0) + (runs.every(run => run.status.phase === "over") ? 0.5 : 0);
     if (version === this.asked) return;
     this.asked = version;
     const found = {};
-    for (const run of runs) for (const [topic, fields] of Object.entries(await ask("fields", {show: run.number})))
-      found[topic] = [...new Set([...(found[topic] || []), ...fields])];
+    let best = null;
+    for (const run of runs) {
+      const {fields, lively} = await ask("fields", {show: run.number});
+      for (const topic in fields) found[topic] = [...new Set([...(found[topic] || []), ...fields[topic]])];
+      best ??= lively;
+    }
     this.tree.textContent = "";
-    if (!Object.keys(found).length) this.tree.append("no payload has a number in it that this page can read");
+    this.hasNone = this.tree.hidden = !Object.keys(found).length;
+    this.sheet.canvas.classList.toggle("beside", !this.hasNone);
+    if (!this.picked.size && !this.isTouched && !this.hasNone)  // Nothing to see is no way to begin: what members measure last is mostly a result.
+      this.pick(...(found[MEASURE] ? [MEASURE, found[MEASURE].at(-1)] : best ?? Object.entries(found).map(([topic, fields]) => [topic, fields[0]])[0]), true);
+    const labels = [];
     for (const [topic, fields] of Object.entries(found))
       this.tree.append(make("details", {open: Object.keys(found).length <= 6}, make("summary", {}, topic), ...fields.map(field => {
-        const box = make("input", {type: "checkbox", onchange: () => this.pick(topic, field, box.checked)});
+        const box = make("input", {type: "checkbox", onchange: () => { this.isTouched = true; this.pick(topic, field, box.checked); }});
         box.checked = this.picked.has(`${topic} ${field}`);
-        return make("label", {}, box, ` ${field || "(value)"}`);
+        labels.push([`${topic}.${field}`.toLowerCase(), make("label", {}, box, ` ${field || "(value)"}`)]);
+        return labels.at(-1)[1];
       })));
+    if (labels.length > 20) {
+      this.filter.oninput = () => { const text = this.filter.value.trim().toLowerCase(); for (const [name, label] of labels) label.hidden = !name.includes(text); };
+      this.filter.oninput();
+      this.tree.prepend(this.filter);
+    }
+    redraw();
   }
 
   async pick(topic, field, on) {
@@ -48,7 +64,7 @@ class Signals {
 
   draw() {
     const {sheet} = this, {pen, width, height} = sheet, bottom = height - 2 * theme.size;
-    if (!this.lines.length) { sheet.write("pick a field at the left", width / 2, height / 2, theme.soft, "center"); return; }
+    if (!this.lines.length) { sheet.write(this.hasNone ? "no message has a number in it that can be read" : "pick a field at the left", width / 2, height / 2, theme.soft, "center"); return; }
     let low = Infinity, high = -Infinity;
     for (const {times, values} of this.lines) {
       const start = Math.max(0, lowest(times.length, place => times[place] >= look.from) - 1);
@@ -77,9 +93,13 @@ class Signals {
         if (times[place] > look.to) break;
       }
       pen.stroke();
+      const stop = lowest(times.length, place => times[place] > look.to);
+      if (stop - start < (width - this.left) / 12) for (let place = start; place < stop; place++) { pen.beginPath(); pen.arc(x(times[place]), y(values[place]), 3, 0, 7); pen.fillStyle = colorOf(number); pen.fill(); }
     });
     pen.setLineDash([]); pen.restore();
-    this.lines.forEach((line, number) => {
+    const room = Math.max(1, Math.floor(0.6 * bottom / (1.2 * theme.size))), more = this.lines.length - room;
+    if (more > 0) sheet.write(`and ${more} more`, this.left + 14, 1.2 * theme.size * (room + 1), theme.soft);
+    this.lines.slice(0, room).forEach((line, number) => {
       const at = lowest(line.times.length, place => line.times[place] > look.now) - 1;
       const value = at < 0 ? "" : `  ${Number(line.values[at].toPrecision(6))}`;
       sheet.write(line.name + value, this.left + 14, 1.2 * theme.size * (number + 1), colorOf(number));

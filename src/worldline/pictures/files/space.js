@@ -1,17 +1,40 @@
 // Agents in space: where they are at the moment; on a line, their ways over time. Colored by class or state.
 
-const SHAPES = 4, LIGHTS_MAX = 300;
+const SHAPES = 4, LIGHTS_MAX = 300, AXES = ["x", "y", "z"];
 
 class Space {
   constructor(place) {
     this.run = runs[0]; this.version = -1; this.agents = new Map(); this.walls = []; this.kinds = []; this.mouse = null;
     this.sheet = new Sheet(place, () => this.draw());
-    this.legend = make("div", {class: "caption legend"});
-    place.append(this.legend);
-    const {canvas} = this.sheet;
-    canvas.addEventListener("pointermove", event => { const area = canvas.getBoundingClientRect(); this.mouse = [event.clientX - area.left, event.clientY - area.top]; redraw(); });
+    this.legend = new Legend(place);
+    this.showAll();
+    const {canvas} = this.sheet, spot = event => { const area = canvas.getBoundingClientRect(); return [event.clientX - area.left, event.clientY - area.top]; };
+    let held = false;
+    canvas.addEventListener("wheel", event => { event.preventDefault(); this.enlarge(Math.exp(-event.deltaY * 0.0015), ...spot(event)); }, {passive: false});
+    canvas.addEventListener("pointerdown", event => { canvas.setPointerCapture(event.pointerId); held = true; this.mouse = spot(event); });
+    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => { held = false; });
+    canvas.addEventListener("pointermove", event => {
+      const here = spot(event);
+      if (held && this.mouse) { this.shift[0] += here[0] - this.mouse[0]; this.shift[1] += here[1] - this.mouse[1]; }
+      this.mouse = here;
+      redraw();
+    });
     canvas.addEventListener("pointerleave", () => { this.mouse = null; redraw(); });
+    canvas.addEventListener("dblclick", () => { this.showAll(); redraw(); });
   }
+
+  showAll() { this.zoom = 1; this.shift = [0, 0]; }
+
+  // Draw everything larger or smaller; what is at a spot of the screen stays there.
+  enlarge(factor, x, y) {
+    const zoom = Math.max(0.2, Math.min(1e4, this.zoom * factor)), by = zoom / this.zoom;
+    this.shift = [x - (x - this.shift[0]) * by, y - (y - this.shift[1]) * by];
+    this.zoom = zoom;
+    redraw();
+  }
+
+  // Where on the screen something is, given where it would be if all were shown.
+  seen(axis, place) { return value => place(value) * this.zoom + this.shift[axis]; }
 
   // What the notes say of each agent: the pieces of its way, straight until the next; what it is shown as; how it ended.
   read() {
@@ -71,9 +94,11 @@ class Space {
   corners(agent) { return [...agent.pieces.map(piece => piece.at), agent.ended ?? agent.failure?.at ?? this.run.end]; }
 
   draw() {
-    const agents = this.read(), dimensions = Math.max(...[...agents.values()].map(agent => agent.pieces[0].place.length));
+    const agents = this.read();
     this.hovered = null;
-    if (dimensions <= 1) this.drawOverTime(agents); else this.drawAtMoment(agents, dimensions);
+    if (!agents.size) return;
+    if (this.spreadOf !== this.version) { this.spreadOf = this.version; this.spread(agents); }
+    if (this.axes.length < 2) this.drawOverTime(agents); else this.drawAtMoment(agents);
     this.explain(agents);
     if (this.hovered) this.sheet.label(this.hovered.text, [[this.hovered.x + 12, this.hovered.y - 8], [this.hovered.x - 12, this.hovered.y - 8]], theme.ink, []);
   }
@@ -81,51 +106,48 @@ class Space {
   explain(agents) {
     const counts = this.kinds.map(() => 0);
     for (const agent of agents.values()) if (this.where(agent, look.now) && this.kinds.length) counts[this.kind(agent, look.now)]++;
-    const key = JSON.stringify([this.kinds, counts, theme.ink]);
-    if (key === this.explained) return;
-    this.explained = key;
-    this.legend.replaceChildren(...this.kinds.slice(0, 12).map((text, number) => {
-      const sample = make("canvas", {width: 32, height: 32}), on = sample.getContext("2d");
-      on.scale(2, 2); on.fillStyle = colorOf(number); outlined(on, Math.floor(number / theme.colors.length), 8, 8, 5); on.fill();
-      return make("span", {}, sample, `${text || "(nameless)"} ${counts[number]}`);
-    }));
+    const isOneEach = this.kinds.length >= agents.size;  // Then their names say it.
+    this.legend.show(isOneEach ? [] : this.kinds.slice(0, 12).map((text, number) => [`${text || "(nameless)"} ${counts[number]}`, number]));
   }
 
   // Agents on a line: their ways over time, which goes upwards, with the light cones of the moment.
   drawOverTime(agents) {
-    const {sheet, run} = this, {pen, width, height} = sheet, margin = 4 * theme.size, top = 2.4 * theme.size, spots = [], taken = [];
-    for (const agent of agents.values()) for (const time of this.corners(agent)) spots.push(this.where(agent, time)?.[0] ?? 0);
-    const low = Math.min(...spots), high = Math.max(...spots, low + 1e-9);
-    const x = value => margin + (value - low) / (high - low) * (width - 2 * margin), y = time => height - margin - time / run.end * (height - margin - top);
-    const step = nice(run.end / 8);
-    for (let time = 0; time <= run.end; time += step) {
+    const {sheet, run} = this, {pen, width, height} = sheet, margin = 4 * theme.size, top = 2.4 * theme.size, taken = [];
+    const [axis] = this.axes, [low, high] = this.bounds[0];
+    const x = this.seen(0, value => margin + (value - low) / (high - low) * (width - 2 * margin));
+    const y = this.seen(1, time => height - margin - time / run.end * (height - margin - top));
+    const step = niceTime(run.end / 8 / this.zoom), perPixel = run.end / (height - margin - top) / this.zoom;
+    const first = Math.max(0, Math.ceil((y(0) - height) * perPixel / step)), last = Math.min(run.end, y(0) * perPixel) / step;
+    for (let time = first * step; time <= last * step; time += step) {
       pen.strokeStyle = theme.faint; pen.lineWidth = 1; sheet.line(margin, y(time), width - margin, y(time));
       sheet.write(timeText(time, step, run.end), 4, y(time) + 4, theme.soft);
     }
-    const across = nice((high - low) / Math.max(2, width / (8 * theme.size)));
-    for (let value = Math.ceil(low / across) * across; value <= high + 1e-9; value += across)
-      sheet.write(String(Number(value.toPrecision(6))), x(value), height - margin + 1.4 * theme.size, theme.soft, "center");
+    const across = nice((high - low) / Math.max(2, width / (8 * theme.size)) / this.zoom), bottom = Math.min(height, y(0) + margin) - margin;
+    const left = Math.max(low, low + (margin - x(low)) / (x(high) - x(low)) * (high - low)), right = Math.min(high, low + (width - margin - x(low)) / (x(high) - x(low)) * (high - low));
+    for (let value = Math.ceil(left / across) * across; value <= right + 1e-9; value += across)
+      sheet.write(String(Number(value.toPrecision(6))), x(value), bottom + 1.4 * theme.size, theme.soft, "center");
     pen.strokeStyle = theme.mark; pen.lineWidth = 1.5; sheet.line(margin, y(look.now), width - margin, y(look.now));
-    this.drawArrows(agents, x, y);
+    sheet.write(`${AXES[axis]} →`, 4, 1.2 * theme.size, theme.soft);
+    this.drawArrows(agents, x, y, axis);
     for (const [member, agent] of agents) {
       for (let place = 0; place < agent.pieces.length; place++) {
         const from = agent.pieces[place], until = agent.pieces[place + 1], to = until?.at ?? this.corners(agent).at(-1);
-        const end = until?.isJump ? from.place[0] + from.velocity[0] * (to - from.at) / 1e9 : until ? until.place[0] : this.where(agent, to)?.[0] ?? from.place[0];
-        pen.strokeStyle = this.color(agent, from.at); pen.lineWidth = 2.5; sheet.line(x(from.place[0]), y(from.at), x(end), y(to));
-        if (until?.isJump) { pen.setLineDash([2, 4]); sheet.line(x(end), y(to), x(until.place[0]), y(to)); pen.setLineDash([]); }
+        const end = until?.isJump ? from.place[axis] + from.velocity[axis] * (to - from.at) / 1e9 : until ? until.place[axis] : this.where(agent, to)?.[axis] ?? from.place[axis];
+        pen.strokeStyle = this.color(agent, from.at); pen.lineWidth = 2.5; sheet.line(x(from.place[axis]), y(from.at), x(end), y(to));
+        if (until?.isJump) { pen.setLineDash([2, 4]); sheet.line(x(end), y(to), x(until.place[axis]), y(to)); pen.setLineDash([]); }
       }
-      if (agent.ended !== null) { pen.strokeStyle = theme.soft; const last = agent.pieces.at(-1); cross(sheet, x(last.place[0]), y(agent.ended), 5); }
-      this.drawFailure(agent, x(agent.pieces.at(-1).place[0]), agent.failure ? y(agent.failure.at) : 0, taken);
+      if (agent.ended !== null) { pen.strokeStyle = theme.soft; const last = agent.pieces.at(-1); cross(sheet, x(last.place[axis]), y(agent.ended), 5); }
+      this.drawFailure(agent, x(agent.pieces.at(-1).place[axis]), agent.failure ? y(agent.failure.at) : 0, taken);
       const spot = this.where(agent, look.now), color = this.color(agent, look.now);
       if (!spot) continue;
-      pen.strokeStyle = color; pen.lineWidth = 1; pen.globalAlpha = 0.35; pen.setLineDash([5, 5]);
-      for (const way of [-1, 1]) for (const time of [0, run.end]) sheet.line(x(spot[0]), y(look.now), x(spot[0] + way * this.light * (time - look.now) / 1e9), y(time));
+      pen.strokeStyle = color; pen.lineWidth = 1.2; pen.globalAlpha = 0.5; pen.setLineDash([5, 5]);
+      for (const way of [-1, 1]) for (const time of [0, run.end]) sheet.line(x(spot[axis]), y(look.now), x(spot[axis] + way * this.light * (time - look.now) / 1e9), y(time));
       pen.globalAlpha = 1; pen.setLineDash([]);
-      this.drawBody(agent, member, x(spot[0]), y(look.now), 0.45 * theme.size, spot, taken);
+      this.drawBody(agent, member, x(spot[axis]), y(look.now), 0.45 * theme.size, spot, taken);
     }
   }
 
-  drawArrows(agents, x, y) {
+  drawArrows(agents, x, y, axis) {
     const {run, sheet} = this, {pen} = sheet;
     if (!run.columns) return;
     const {sent, arrival, sender, receiver, topic, lost} = run.columns;
@@ -133,8 +155,8 @@ class Space {
       if (receiver[row] < 0 || lost[row] >= 0 || !agents.has(sender[row]) || !agents.has(receiver[row])) continue;
       const a = this.where(agents.get(sender[row]), sent[row]), b = this.where(agents.get(receiver[row]), arrival[row]);
       if (!a || !b) continue;
-      pen.strokeStyle = pen.fillStyle = colorOf(topic[row]); pen.lineWidth = 1.2; pen.globalAlpha = 0.7;
-      sheet.line(x(a[0]), y(sent[row]), x(b[0]), y(arrival[row])); head(sheet, x(a[0]), y(sent[row]), x(b[0]), y(arrival[row]));
+      pen.strokeStyle = pen.fillStyle = run.color(topic[row]); pen.lineWidth = 1.2; pen.globalAlpha = 0.7;
+      sheet.line(x(a[axis]), y(sent[row]), x(b[axis]), y(arrival[row])); head(sheet, x(a[axis]), y(sent[row]), x(b[axis]), y(arrival[row]));
       pen.globalAlpha = 1;
     }
   }
@@ -159,20 +181,21 @@ class Space {
     this.sheet.label(fitted(pen, failure.text, 30 * theme.size), [[px + 14, py + 0.4 * theme.size], [px + 14, py + 1.6 * theme.size], [px + 14, py - theme.size]], theme.alarm, taken);
   }
 
-  // The two axes in which agents are spread most, and how far.
-  spread(agents, dimensions) {
-    const bounds = [...Array(dimensions)].map(() => [Infinity, -Infinity]);
+  // The axes, two at most, in which agents are spread most, and how far; there is always one.
+  spread(agents) {
+    const dimensions = Math.max(...[...agents.values()].map(agent => agent.pieces[0].place.length)), bounds = [...Array(dimensions)].map(() => [Infinity, -Infinity]);
     for (const agent of agents.values()) for (const time of this.corners(agent)) this.where(agent, time)?.forEach((value, axis) => { bounds[axis] = [Math.min(bounds[axis][0], value), Math.max(bounds[axis][1], value)]; });
-    const axes = bounds.map((_, axis) => axis).sort((a, b) => bounds[b][1] - bounds[b][0] - bounds[a][1] + bounds[a][0] || a - b).slice(0, 2).sort();
-    return [axes, axes.map(axis => bounds[axis])];
+    const wide = axis => bounds[axis][1] - bounds[axis][0], ordered = bounds.map((_, axis) => axis).sort((a, b) => wide(b) - wide(a) || a - b);
+    this.axes = ordered.filter((axis, place) => !place || place < 2 && wide(axis) > 1e-9 * wide(ordered[0])).sort();
+    this.bounds = this.axes.map(axis => [bounds[axis][0], Math.max(bounds[axis][1], bounds[axis][0] + 1e-9)]);
   }
 
-  drawAtMoment(agents, dimensions) {
+  drawAtMoment(agents) {
     const {sheet} = this, {pen, width, height} = sheet, taken = [];
-    if (this.spreadOf !== this.version) { this.spreadOf = this.version; [this.axes, this.bounds] = this.spread(agents, dimensions); }
-    const {axes, bounds} = this, margin = 3.5 * theme.size, extents = bounds.map(([low, high]) => Math.max(high - low, 1e-9));
-    const scale = Math.min((width - 2 * margin) / extents[0], (height - 2 * margin) / extents[1]);
-    const x = value => width / 2 + (value - (bounds[0][0] + bounds[0][1]) / 2) * scale, y = value => height / 2 - (value - (bounds[1][0] + bounds[1][1]) / 2) * scale;
+    const {axes, bounds} = this, margin = 3.5 * theme.size, [across, up] = bounds.map(([low, high]) => high - low);
+    const whole = Math.min(Math.max(width - 2 * margin, margin) / across, Math.max(height - 2 * margin, margin) / up), scale = whole * this.zoom;
+    const x = this.seen(0, value => width / 2 + (value - (bounds[0][0] + bounds[0][1]) / 2) * whole);
+    const y = this.seen(1, value => height / 2 - (value - (bounds[1][0] + bounds[1][1]) / 2) * whole);
     this.drawGrid(x, y, scale, axes);
     this.drawWalls(x, y, axes);
     const messages = this.underWay(agents);
@@ -190,7 +213,7 @@ class Space {
     const small = messages.length > 100 ? 3 : 6;
     for (const {a, b, row} of messages) {
       const {sent, arrival, topic, lost} = this.run.columns, share = (look.now - sent[row]) / (arrival[row] - sent[row]);
-      pen.fillStyle = lost[row] >= 0 ? theme.alarm : colorOf(topic[row]);
+      pen.fillStyle = lost[row] >= 0 ? theme.alarm : this.run.color(topic[row]);
       pen.fillRect(x(a[axes[0]] + (b[axes[0]] - a[axes[0]]) * share) - small / 2, y(a[axes[1]] + (b[axes[1]] - a[axes[1]]) * share) - small / 2, small, small);
     }
     for (const [member, agent] of agents) {
@@ -202,12 +225,12 @@ class Space {
   }
 
   drawGrid(x, y, scale, axes) {
-    const {sheet} = this, {pen, width, height} = sheet, step = nice(7 * theme.size / scale), names = ["x", "y", "z"];
+    const {sheet} = this, {pen, width, height} = sheet, step = nice(7 * theme.size / scale);
     pen.strokeStyle = theme.faint; pen.lineWidth = 1;
     const zero = [x(0), y(0)], left = Math.ceil(-zero[0] / scale / step), right = Math.floor((width - zero[0]) / scale / step);
     for (let n = left; n <= right; n++) { sheet.line(x(n * step), 0, x(n * step), height); sheet.write(String(Number((n * step).toPrecision(6))), x(n * step), height - 6, theme.soft, "center"); }
     for (let n = Math.ceil((zero[1] - height) / scale / step); n <= Math.floor(zero[1] / scale / step); n++) { sheet.line(0, y(n * step), width, y(n * step)); if (y(n * step) < height - 2 * theme.size) sheet.write(String(Number((n * step).toPrecision(6))), 4, y(n * step) - 4, theme.soft); }
-    sheet.write(`${names[axes[0]] ?? axes[0] + 1} →   ${names[axes[1]] ?? axes[1] + 1} ↑`, 4, 1.2 * theme.size, theme.soft);
+    sheet.write(`${AXES[axes[0]]} →   ${AXES[axes[1]]} ↑`, 4, 1.2 * theme.size, theme.soft);
   }
 
   // Boundaries that are lines here. A plane is where normal·X + offset = 0, and the product counts space negative.

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
 
+from worldline.extras import installing
 from worldline.model.errors import UsageError
 from worldline.pictures.plot.chart import Bars, Cells, Chart, Line, Numbers, Panel
 from worldline.pictures.svg import INK, PALETTE, SOFT, fitted
@@ -77,9 +78,7 @@ def library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise UsageError(
-            "to plot needs matplotlib, which isn't installed", advice="pip install '.[plot]' in the clone of Worldline"
-        ) from error
+        raise UsageError("to plot needs matplotlib, which isn't installed", advice=installing("plot")) from error
 
 
 def svg_of(chart: Chart) -> bytes:

@@ -85,7 +85,7 @@ def heat_map(table: SweepTable, wanted: SweepAxes) -> Chart:
     """Make a chart with a heat map for each measure: its means over two parameters."""
     x, by = _axes(table, wanted)
     if x is None or by is None:
-        raise UsageError("a heat map has two parameters, and the sweep has one", advice="leave out --heat")
+        raise UsageError("a heat map has two parameters, and the sweep has one", advice="leave out --kind heat")
     measures = _measures(table, wanted)
     columns, rows = _in_order(table.column(x)), _in_order(table.column(by))
     panels = []
@@ -154,7 +154,7 @@ def _axes(table: SweepTable, wanted: SweepAxes) -> tuple[str | None, str | None]
 
 def _check_parameter(table: SweepTable, name: str) -> None:
     if name not in table.parameters:
-        listed = f"there are {', '.join(table.parameters)}" if table.parameters else "it varies none"
+        listed = f"parameters: {', '.join(table.parameters)}" if table.parameters else "it varies none"
         raise UsageError(
             f"{table.path} has no parameter {shown(name)}", advice=nearest(name, table.parameters) or listed
         )
@@ -205,7 +205,7 @@ def _subtitle(table: SweepTable, x: str | None, by: str | None) -> str:
     failed = len(table.failures())
     return ", ".join(
         [
-            f"{counted(len(table), 'run')} of {table.facts['target']}",
+            f"{counted(len(table), 'run')} of {table.facts['target'].rpartition('/')[2]}",
             *([f"over all values of {', '.join(others)}"] if others else []),
             *([f"{failed:,} failed"] if failed else []),
         ]

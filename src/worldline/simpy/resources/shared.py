@@ -125,10 +125,10 @@ class BaseResource:
         raise NotImplementedError(self)
 
     def _do_put(self, event: Any) -> Any:
-        return self._wl_put(event)
+        return self._wl_put(event) or None
 
     def _do_get(self, event: Any) -> Any:
-        return self._wl_get(event)
+        return self._wl_get(event) or None
 
     def _trigger_put(self, _: Any) -> None:
         if self._wl_is_plain:
@@ -253,7 +253,11 @@ def _put(event: Put, resource: BaseResource) -> cython.int:
     queue = resource.put_queue
     is_first: cython.bint = resource._wl_is_plain and not len(cython.cast(list, queue))
     if is_first:  # It needn't queue, if it is served at once.
-        resource._wl_put(event)
+        try:
+            resource._wl_put(event)
+        except BaseException:
+            queue.append(event)
+            raise
         if event._wl_state & TRIGGERED:
             return 0
     if type(queue) is list:
@@ -314,7 +318,11 @@ def _get(event: Get, resource: BaseResource) -> cython.int:
     queue = resource.get_queue
     is_first: cython.bint = resource._wl_is_plain and not len(cython.cast(list, queue))
     if is_first:
-        resource._wl_get(event)
+        try:
+            resource._wl_get(event)
+        except BaseException:
+            queue.append(event)
+            raise
         if event._wl_state & TRIGGERED:
             return 0
     if type(queue) is list:

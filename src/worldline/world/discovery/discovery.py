@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 import msgspec
 
+from worldline.extras import installing
 from worldline.federation.address import parse_address
 from worldline.model.errors import ConfigurationError, LossError, UsageError, shown
 from worldline.world.discovery.peers import (
@@ -351,5 +352,5 @@ def _open_network(me: Peer, options: DiscoveryOptions) -> ZenohNetwork:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "zenoh":
             raise
-        raise UsageError("zenoh isn't installed", advice="pip install '.[zenoh]' in the clone of Worldline") from error
+        raise UsageError("zenoh isn't installed", advice=installing("zenoh")) from error
     return ZenohNetwork(me.federation, me.instance, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
+from worldline.extras import installing
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.world.description import LoadingNote, WorldDescription, WorldModel
 from worldline.world.engines.engine import PhysicsEngine
@@ -24,9 +25,7 @@ def open_engine(name: str, world: WorldDescription) -> PhysicsEngine:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("mujoco", "numpy"):
             raise
-        raise UsageError(
-            "MuJoCo isn't installed", advice="pip install '.[mujoco]' in the clone of Worldline"
-        ) from error
+        raise UsageError("MuJoCo isn't installed", advice=installing("mujoco")) from error
     return MujocoEngine(world)
 
 

@@ -352,7 +352,10 @@ class FrameScope:
         if nested is not None and inner:
             return self.pose_of(outer, asker, depth + 1).compose(nested.pose_of(inner, asker, depth + 1))
         element, base, _ = self._frames[name]
-        return self.resolve(element.child("pose"), base, element, depth)
+        placed = self.resolve(element.child("pose"), base, element, depth)
+        frame = element.attribute("placement_frame") if nested is not None else ""
+        # The pose of a model is that of its own frame, or of another that it names.
+        return placed.compose(nested.pose_of(frame, element, depth + 1).inverse()) if nested and frame else placed
 
     def resolve(self, pose: SdfElement | None, base: str | None, asker: SdfElement, depth: int = 0) -> Pose:
         """Return a pose relative to this scope's origin; `base` is what it is relative to unless it says so itself."""

@@ -319,8 +319,9 @@ def outline(element: SdfElement, models_in: Callable[[SdfElement], list[SdfEleme
     """
     if depth > _NESTED_MAX:
         raise element.error(f"models are nested more than {_NESTED_MAX} deep", "does a file include itself?")
+    models = models_in(element)  # First: it brings in what is merged.
     links = element.children("link")
-    frames = FrameScope(element, MODEL_FRAME, [outline(each, models_in, depth + 1) for each in models_in(element)])
+    frames = FrameScope(element, MODEL_FRAME, [outline(each, models_in, depth + 1) for each in models])
     for link in links:
         frames.add(link, link=link.name())
     frames.add_nested()

@@ -22,7 +22,7 @@ from worldline.model.errors import shortened, shown
 from worldline.model.time import MS, format_time
 from worldline.world.description import Level, LoadingNote, Performer, WorldDescription
 from worldline.world.pose import UPRIGHT
-from worldline.world.sdf.element import WORLD_FRAME, FrameScope, SdfElement, WorldFileError, local_pose
+from worldline.world.sdf.element import MODEL_FRAME, WORLD_FRAME, FrameScope, SdfElement, WorldFileError, local_pose
 from worldline.world.sdf.models import outline, read_box, read_model
 from worldline.world.sdf.plugins import note_plugin, plugin_name
 
@@ -143,6 +143,8 @@ def _without_comments(text: str, owner: str) -> str:
 
 
 _OVERRIDDEN = ("pose", "static")
+_MERGED = ("link", "joint", "frame", "model", "include", "plugin")  # What of a model can be part of another.
+_MERGED_MAX = 20
 _PATHS = ("GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "SDF_PATH")
 _LOCAL = ("file", "model", "package")
 _CONFIG, _USUAL = "model.config", "model.sdf"
@@ -181,9 +183,27 @@ class SdfLibrary:
 
     def models_in(self, element: SdfElement) -> list[SdfElement]:
         """Return the models of a world or model: those that it has, and those that it includes."""
+        if element.tag == "model":
+            self._merge_into(element)
         return [
             self._included(each) if each.tag == "include" else each for each in element.children("model", "include")
         ]
+
+    def _merge_into(self, model: SdfElement, depth: int = 0) -> None:
+        """Put the content of models that are merged into another in the place of what includes them."""
+        content: list[SdfElement] = []
+        for each in model.content:
+            if each.tag == "include" and each.says("merge"):
+                if depth > _MERGED_MAX:
+                    raise each.error(
+                        f"models are merged more than {_MERGED_MAX} deep", "does a file merge itself into its own?"
+                    )
+                merged = self._included(each)
+                self._merge_into(merged, depth + 1)
+                content += _as_part(merged, {part.attributes.get("name", "") for part in (*content, *merged.content)})
+            else:
+                content.append(each)
+        model.content = content
 
     def _included(self, include: SdfElement) -> SdfElement:
         """Return a model from another file, with the name, pose and plugins that it is to have here."""
@@ -196,6 +216,8 @@ class SdfLibrary:
         model = models[0]
         if (name := include.child("name")) is not None:
             model.attributes["name"] = name.word()
+        if (frame := include.child("placement_frame")) is not None:
+            model.attributes["placement_frame"] = frame.word()
         for tag in _OVERRIDDEN:
             if (given := include.child(tag)) is not None:
                 model.content = [given, *(each for each in model.content if each.tag != tag)]
@@ -271,6 +293,52 @@ def _version_of(element: SdfElement) -> tuple[int, ...]:
     """Return the version that an element is of; one without is the lowest."""
     version = element.attribute("version")
     return tuple(map(int, version.split("."))) if _VERSION.fullmatch(version) else ()
+
+
+def _as_part(model: SdfElement, taken: Container[str]) -> list[SdfElement]:
+    """Take out of a model what can be part of another, and return it, with a frame in the place of the model's own."""
+    name = f"_merged__{model.name()}{MODEL_FRAME}"
+    while name in taken:
+        name += "_"
+    pose = _pose_in(model)
+    pose.attributes.setdefault("relative_to", MODEL_FRAME)
+    frame = SdfElement("frame", {"name": name}, model.line, model.owner, model.notes, content=[pose])
+    parts = [each for each in model.content if each.tag in _MERGED]
+    model.content = [each for each in model.content if each.tag not in (*_MERGED, "pose")]
+    links = [each.attributes.get("name", "") for each in parts if each.tag == "link"]
+    if held := model.attribute("canonical_link") or next(iter(links), ""):
+        frame.attributes["attached_to"] = held
+    for each in parts:
+        _rename(each, MODEL_FRAME, name)
+        is_placed = each.tag in ("link", "model", "include") or (
+            each.tag == "frame" and not each.attributes.get("attached_to")
+        )
+        if is_placed:
+            _pose_in(each).attributes.setdefault("relative_to", name)
+        if each.tag == "frame":
+            each.attributes.setdefault("attached_to", name)
+    return [frame, *parts]
+
+
+def _pose_in(element: SdfElement) -> SdfElement:
+    """Return the element's <pose>, which it gets if it has none."""
+    found = next((each for each in element.content if each.tag == "pose"), None)
+    if found is None:
+        found = SdfElement("pose", {}, element.line, element.owner, element.notes)
+        element.content.append(found)
+    return found
+
+
+def _rename(element: SdfElement, old: str, new: str) -> None:
+    """Call a frame otherwise wherever an element of a model names it."""
+    for attribute in ("relative_to", "expressed_in", "attached_to"):
+        if element.attributes.get(attribute, "").strip() == old:
+            element.attributes[attribute] = new
+    if element.tag in ("parent", "child") and element.text.strip() == old:
+        element.text = new
+    for each in element.content:
+        if element.tag not in ("model", "include") or each.tag == "pose":  # The rest of a model has its own names.
+            _rename(each, old, new)
 
 
 # The world itself: its models, its physics, its levels.

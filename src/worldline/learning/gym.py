@@ -1,36 +1,26 @@
-"""Federations by Gymnasium's registry: ``gymnasium.make("worldline/Federation-v0", file="heating.py:make")``.
+"""Federations by Gymnasium's registry, which this module enters when it is imported:
 
-Gymnasium calls `register` itself where Worldline is installed, whenever it is imported. So nothing is loaded here that
-can wait until an environment is made.
+    gymnasium.make("worldline.learning.gym:worldline/Federation-v0", file="heating.py:make")
+
+What stands before the colon is imported by Gymnasium, which no longer looks for entry points of packages.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import gymnasium
+import gymnasium
+
+from worldline.files.loading import load_module
+from worldline.model.errors import ConfigurationError, shown
 
 ID = "worldline/Federation-v0"
 _MAKE = "make"
 
 
-def register() -> None:
-    """Say to Gymnasium which environments there are."""
-    from gymnasium.envs.registration import register, registry
-
-    if ID not in registry:
-        register(ID, entry_point=f"{__name__}:made")
-
-
 def made(file: str, **options: Any) -> gymnasium.Env[Any, Any]:
     """Return the environment that a function of a file makes: `make`, or that of FILE.py:NAME; it gets the options."""
-    import gymnasium
-
-    from worldline.files.loading import load_module
-    from worldline.model.errors import ConfigurationError, shown
-
     before, colon, name = file.rpartition(".py:")
     path = Path(f"{before}.py" if colon else file)
     function = getattr(load_module(path), name if colon else _MAKE, None)
@@ -43,3 +33,6 @@ def made(file: str, **options: Any) -> gymnasium.Env[Any, Any]:
     if not isinstance(env, gymnasium.Env):
         raise ConfigurationError(f"{file} makes {shown(env)}, and not an environment", advice="return a FederationEnv")
     return env
+
+
+gymnasium.register(ID, entry_point=f"{__name__}:made")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import gymnasium
@@ -10,15 +12,15 @@ import pytest
 
 from tests.learning.heating import FORMS, env
 from worldline.errors import UsageError
-from worldline.learning.registration import ID, register
+from worldline.learning.gym import ID
 
 HEATING = Path(__file__).parent / "heating.py"
 
 
-@pytest.fixture(autouse=True)
-def _registered() -> None:
-    register()
-    register()  # Gymnasium may have done so already.
+def test_a_fresh_interpreter_finds_it_by_its_name() -> None:
+    code = f"import gymnasium; print(gymnasium.make('worldline.learning.gym:{ID}', file={f'{HEATING}:env'!r}).spec.id)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=HEATING.parents[2])
+    assert (done.stdout, done.stderr) == (f"{ID}\n", "")
 
 
 def test_gymnasium_makes_an_environment_by_its_file() -> None:
@@ -60,5 +62,5 @@ def test_it_shows_itself_only_if_that_is_wanted() -> None:
         assert silent.render() is None
     with env(render_mode="ansi") as shown:
         assert shown.render() == "heater: no episode"
-    with pytest.raises(UsageError, match="can't be shown as 'human'"):
-        env(render_mode="human")
+    with pytest.raises(UsageError, match="can't be shown as 'rgb_array'"):
+        env(render_mode="rgb_array")

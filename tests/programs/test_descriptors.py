@@ -1,0 +1,384 @@
+"""Descriptors, pipes, epoll and signals: what a program sees on a machine is what it sees on Linux."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import socket
+import stat
+import struct
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.programs.test_surroundings import seen_by
+from worldline import Federation, Machine, WorldlineError, run
+
+
+def listening(option: int = socket.SO_REUSEADDR, port: int = 0) -> socket.socket:
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, option, 1)
+    try:
+        made.bind(("127.0.0.1", port))
+        made.listen()
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def connected() -> tuple[socket.socket, socket.socket]:
+    with listening() as server:
+        one = socket.create_connection(server.getsockname())
+        return one, server.accept()[0]
+
+
+def failure(action: Callable[[], Any]) -> Any:
+    try:
+        return action()
+    except Exception as error:
+        return type(error), getattr(error, "errno", None), str(error)
+
+
+def two_share_a_port() -> Any:
+    one = listening(socket.SO_REUSEPORT)
+    other = listening(socket.SO_REUSEPORT, one.getsockname()[1])
+    alone = failure(lambda: listening(socket.SO_REUSEADDR, one.getsockname()[1]))
+    with socket.create_connection(one.getsockname()):
+        return len(select.select([one, other], [], [], 1)[0]), alone, one.close(), other.close()
+
+
+def ports_with_both_options() -> Any:
+    def try_with(*options: tuple[int, int]) -> Any:
+        one, other = (socket.socket(), socket.socket())
+        with one, other:
+            for each in (one, other):
+                for option, value in options:
+                    each.setsockopt(socket.SOL_SOCKET, option, value)
+            one.bind(("127.0.0.1", 0))
+            return failure(lambda: other.bind(one.getsockname())), failure(one.listen), failure(other.listen)
+
+    address, port = socket.SO_REUSEADDR, socket.SO_REUSEPORT
+    return [
+        found if any(found) else None
+        for found in (
+            try_with((port, 1), (address, 1)),
+            try_with((address, 1), (port, 1)),
+            try_with((port, 1), (address, 0)),
+            try_with((port, 1), (port, 0)),
+            try_with((port, 1)),
+            try_with((address, 1))[:1],
+            try_with((address, 1), (port, 0))[:1],
+        )
+    ]
+
+
+def epoll_by_level() -> Any:
+    one, other = connected()
+    with one, other, select.epoll() as watching:
+        watching.register(other, select.EPOLLIN)
+        found = [watching.poll(0)]
+        one.send(b"x")
+        found += [[events for _, events in watching.poll(1)] for _ in range(2)]
+        other.recv(1)
+        found.append(watching.poll(0))
+        watching.modify(other, select.EPOLLIN | select.EPOLLOUT | select.EPOLLONESHOT)
+        found += [[events for _, events in watching.poll(wait)] for wait in (1, 0)]
+        one.close()
+        watching.modify(other, select.EPOLLIN)
+        found.append([events for _, events in watching.poll(1)])
+        watching.unregister(other)
+        again = failure(lambda: watching.unregister(other))
+    return found, again, watching.closed, failure(watching.poll)
+
+
+def epoll_of_one_at_a_time() -> Any:
+    pairs = [socket.socketpair() for _ in range(3)]
+    with select.epoll() as watching:
+        for one, other in pairs:
+            watching.register(one, select.EPOLLIN)
+            other.send(b"x")
+        found = [fd for _ in range(6) for fd, _ in watching.poll(1, 1)]
+        seen = [[one.fileno() for one, _ in pairs].index(fd) for fd in found], failure(lambda: watching.poll(0, 0))
+    for each in (*pairs[0], *pairs[1], *pairs[2]):
+        each.close()
+    return seen
+
+
+def named_arguments() -> Any:
+    one, other = socket.socketpair()
+    with one, other, tempfile.TemporaryFile() as file:
+        file.write(b"abc")
+        file.flush()
+        sent = os.sendfile(out_fd=one.fileno(), in_fd=file.fileno(), offset=0, count=3)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytearray(8))
+        os.close(fd=os.dup(one.fileno()))
+        return sent, other.recv(9), one.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) == socket.AF_UNIX
+
+
+def epoll_by_edge() -> Any:
+    one, other = connected()
+    with one, other, select.epoll() as watching:
+        watching.register(other, select.EPOLLIN | select.EPOLLET)
+        told = []
+        for data in (b"xy", b"", b"z"):
+            one.sendall(data)
+            told.append(len(watching.poll(0.01)))
+        return told
+
+
+def poll_of_a_reset() -> Any:
+    one, other = connected()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    one.close()
+    watching = select.poll()
+    watching.register(other, select.POLLIN)
+    return [events for _, events in watching.poll(1000)], failure(lambda: other.recv(1)), other.close()
+
+
+def sockets_by_number() -> Any:
+    one, other = connected()
+    with one, other:
+        os.write(one.fileno(), b"hello")
+        read = os.read(other.fileno(), 10)
+        os.set_blocking(other.fileno(), False)
+        flags = fcntl.fcntl(other, fcntl.F_GETFL) & os.O_NONBLOCK, fcntl.fcntl(other, fcntl.F_GETFD)
+        would_block = failure(lambda: os.read(other.fileno(), 10))
+        kind = stat.S_ISSOCK(os.fstat(one.fileno()).st_mode), os.isatty(one.fileno()), os.get_blocking(one.fileno())
+        return read, flags, would_block, kind
+
+
+def copies_of_a_socket() -> Any:
+    one, other = connected()
+    copies = one.dup(), socket.fromfd(one.fileno(), socket.AF_INET, socket.SOCK_STREAM)
+    numbers = len({one.fileno(), *(each.fileno() for each in copies)})
+    with os.fdopen(os.dup(one.fileno()), "wb") as file:
+        file.write(b"file")
+    one.close()
+    one.close()
+    copies[0].close()
+    copies[1].send(b" and copy")
+    copies[1].close()
+    with other, other.makefile("rb") as heard:
+        return heard.read(), numbers
+
+
+def pipes() -> Any:
+    reading, writing = os.pipe()
+    threading.Timer(0.01, lambda: os.write(writing, b"late")).start()
+    late = os.read(reading, 10)
+    os.write(writing, b"more")
+    ready = select.select([reading], [], [], 1)[0] == [reading]
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        return late, ready, stat.S_ISFIFO(os.fstat(reading).st_mode), file.read()
+
+
+def pipes_that_block_or_do_not() -> Any:
+    reading, writing = os.pipe2(os.O_NONBLOCK)
+    seen = [os.get_blocking(reading), os.get_blocking(writing), failure(lambda: os.read(reading, 1))]
+    os.close(reading)
+    os.close(writing)
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(5)
+    try:
+        reading, writing = os.pipe()
+        threading.Timer(0.01, lambda: os.write(writing, b"late")).start()
+        seen += [os.read(reading, 10), os.get_blocking(reading)]
+        os.fdopen(writing, "wb").close()
+        os.close(reading)
+    finally:
+        socket.setdefaulttimeout(before)
+    return seen
+
+
+def pipes_that_are_full() -> Any:
+    reading, writing = os.pipe()
+    heard: list[int] = []
+
+    def read() -> None:
+        while data := os.read(reading, 50_000):
+            heard.append(len(data))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    written = os.write(writing, bytes(1_000_000))
+    os.close(writing)
+    reader.join()
+    os.close(reading)
+    return written, sum(heard)
+
+
+def files_that_leave_a_descriptor_open() -> Any:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb", closefd=False) as file:
+        file.write(b"a")
+    os.write(writing, b"b")
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        return file.read()
+
+
+def sockets_of_files() -> Any:
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+        path, file = f"{folder}/socket", Path(folder, "socket")
+        client, again, seen = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX), []
+        seen.append(failure(lambda: client.connect(path)))
+        server.bind(path)
+        server.listen()
+        file.chmod(0o600)
+        seen += [stat.S_ISSOCK(file.stat().st_mode), failure(lambda: again.bind(path))]
+        client.connect(path)
+        server.accept()[0].close()
+        seen.append((client.recv(1), client.close()))
+        server.close()
+        with socket.socket(socket.AF_UNIX) as late:
+            seen += [file.exists(), failure(lambda: late.connect(path)), failure(lambda: again.bind(path))]
+        file.unlink()
+        seen.append((again.bind(path), again.close()))
+        return seen
+
+
+def files_sent_by_number() -> Any:
+    one, other = connected()
+    with one, other, tempfile.TemporaryFile() as file:
+        file.write(b"x" * 1000)
+        file.flush()
+        seen = [os.sendfile(one.fileno(), file.fileno(), 10, 900), len(other.recv(900, socket.MSG_WAITALL))]
+        file.truncate(10_000_000)
+        one.setblocking(False)
+        file.seek(5)
+        sent = os.sendfile(one.fileno(), file.fileno(), None, 10_000_000)
+        return seen, sent < 9_999_995, os.lseek(file.fileno(), 0, os.SEEK_CUR) == sent + 5
+
+
+def datagrams() -> Any:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one, socket.socket(type=socket.SOCK_DGRAM) as other:
+        one.bind(("127.0.0.1", 0))
+        other.sendto(b"0123456789", one.getsockname())
+        cut = one.recvmsg(4)
+        return cut[0], cut[2], failure(lambda: other.sendto(b"", ("255.255.255.255", 9)))
+
+
+def signals() -> Any:
+    heard: list[Any] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: heard.append((number, type(number) is int)))
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+        heard.append(signal.sigpending())
+        heard.append(signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1}))
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    wrong: tuple[tuple[int, Any], ...] = ((signal.SIGKILL, print), (99, print), (signal.SIGTERM, 3.5))
+    heard += [failure(lambda pair=pair: signal.signal(*pair)) for pair in wrong]
+    thread = threading.Thread(target=lambda: heard.append(failure(lambda: signal.signal(signal.SIGTERM, print))))
+    thread.start()
+    thread.join()
+    return heard
+
+
+def signals_that_threads_block() -> Any:
+    heard: list[Any] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: heard.append(number))
+    blocked = threading.Event()
+
+    def work() -> None:
+        heard.append(signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGRTMIN + 1}))
+        heard.append(signal.pthread_sigmask(signal.SIG_SETMASK, []))
+        heard.append(signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1}))
+        blocked.set()
+        time.sleep(0.02)
+
+    thread = threading.Thread(target=work)
+    try:
+        thread.start()
+        blocked.wait()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        heard.append(signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()))
+        heard.append(signal.pthread_sigmask(signal.SIG_SETMASK, []))
+        heard.append(failure(lambda: signal.pthread_sigmask(99, [])))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        thread.join()
+    return heard
+
+
+class Named:
+    """Has functions by names of its own: those of C become no methods."""
+
+    lock, rlock, clock, sleep = threading.Lock, threading.RLock, time.monotonic, time.sleep
+    ready, name, draw, local = select.select, socket.gethostname, os.urandom, threading.local
+
+
+def functions_of_a_class() -> Any:
+    with Named().lock() as taken:
+        locks = taken, isinstance(Named.lock(), type(threading.Lock())), type(threading.RLock()).__module__
+    Named.local().value = 1
+    return locks, Named().clock() > 0, Named().sleep(0), Named().ready([], [], [], 0), len(Named().draw(3))
+
+
+def mistakes() -> Any:
+    closed, fresh = socket.socket(), socket.socket()
+    closed.close()
+    with fresh:
+        return [
+            failure(action)
+            for action in (
+                lambda: select.select([closed], [], [], 0),
+                lambda: select.select([], [], [], -1),
+                lambda: fresh.connect(("127.0.0.1", 99_999)),
+                lambda: fresh.bind(("127.0.0.1", -1)),
+                lambda: fresh.connect("127.0.0.1"),
+                lambda: os.read(closed.fileno(), 1),
+            )
+        ]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        two_share_a_port,
+        ports_with_both_options,
+        epoll_by_level,
+        epoll_by_edge,
+        epoll_of_one_at_a_time,
+        named_arguments,
+        poll_of_a_reset,
+        sockets_by_number,
+        copies_of_a_socket,
+        pipes,
+        pipes_that_block_or_do_not,
+        pipes_that_are_full,
+        files_that_leave_a_descriptor_open,
+        files_sent_by_number,
+        sockets_of_files,
+        datagrams,
+        signals,
+        signals_that_threads_block,
+        functions_of_a_class,
+        mistakes,
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Passing arguments to RLock")
+def test_a_machine_shows_what_linux_shows(program: Callable[[], Any]) -> None:
+    assert seen_by(program) == program()
+
+
+def test_a_multicast_group_is_refused_by_name() -> None:
+    def program() -> None:
+        with socket.socket(type=socket.SOCK_DGRAM) as made, suppress(OSError):
+            made.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, bytes(8))
+
+    with pytest.raises(WorldlineError, match="joins a multicast group, which isn't simulated"):
+        run(Federation({"a": Machine(program)}))
