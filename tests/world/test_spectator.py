@@ -9,7 +9,7 @@ import pytest
 
 from tests.world.stage import packed, perform, stage, vehicle
 from worldline.world.pose import Pose
-from worldline.world.spectator import ModelTracker, Spectator
+from worldline.world.spectator import Spectator, position_in
 
 
 def test_what_isn_t_written_does_nothing() -> None:
@@ -34,6 +34,4 @@ def test_where_a_model_is(canonical: str) -> None:
     )
     tilted = replace(model, links=links, canonical_link=canonical)
     at = Pose.from_rpy((4.0, -5.0, 6.0), 0.5, 0.6, 2.0)
-    seen = ModelTracker(tilted).sighting(packed(tilted, at))
-    assert seen.position == pytest.approx(at.position)
-    assert seen.ahead == pytest.approx(at.rotate((1.0, 0.0, 0.0)))
+    assert position_in(tilted)(packed(tilted, at)) == pytest.approx(at.position)

@@ -25,7 +25,7 @@ from worldline.history.outcome import Outcome, Watch
 from worldline.model import UsageError, as_time, plan
 from worldline.model.text import counted, printable
 from worldline.model.time import FOREVER, SECOND, format_time
-from worldline.pictures.world.paths import PathsPicture
+from worldline.pictures.world import PathsPicture
 from worldline.recording import Recorder, Shelf
 from worldline.recording.output import RecordingTarget
 from worldline.targets.world import watched

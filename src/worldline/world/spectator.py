@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import gcd
 from struct import Struct
-from typing import NamedTuple
 
 from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.interactions import Interaction
@@ -85,35 +84,23 @@ POSE_NUMBERS = 7
 _ONE = Struct(f"<{POSE_NUMBERS}d")
 
 
-class Sighting(NamedTuple):
-    """Where a model is, and the direction of its x axis."""
-
-    position: Vector
-    ahead: Vector
-
-
-class ModelTracker:
-    """Finds out where a model is from where its links are: its frame is fixed to its canonical link.
+def position_in(model: WorldModel) -> Callable[[bytes], Vector]:
+    """Return what finds a model by the poses of its links: its frame is fixed to its canonical link.
 
     It is asked for every mover again and again, so it does without a `Pose` and its checks.
     """
+    names = [link.name for link in model.links]
+    place = names.index(model.canonical_link)
+    start, origin = place * _ONE.size, model.links[place].pose.inverse().position  # The model's, as seen from the link.
 
-    def __init__(self, model: WorldModel) -> None:
-        names = [link.name for link in model.links]
-        place = names.index(model.canonical_link)
-        back = model.links[place].pose.inverse()
-        self._start = place * _ONE.size
-        self._origin = back.position  # The model's, as seen from the link.
-        self._ahead = back.rotate((1.0, 0.0, 0.0))
+    def position(poses: bytes) -> Vector:
+        x, y, z, w, *axis = _ONE.unpack_from(poses, start)
+        a, b, c = cross((axis[0], axis[1], axis[2]), origin)
+        d, e, f = cross((axis[0], axis[1], axis[2]), (a, b, c))
+        return (
+            x + (origin[0] + 2 * (w * a + d)),
+            y + (origin[1] + 2 * (w * b + e)),
+            z + (origin[2] + 2 * (w * c + f)),
+        )
 
-    def sighting(self, poses: bytes) -> Sighting:
-        x, y, z, qw, qx, qy, qz = _ONE.unpack_from(poses, self._start)
-        axis = (qx, qy, qz)
-        a, b, c = _turned(qw, axis, self._origin)
-        return Sighting((x + a, y + b, z + c), _turned(qw, axis, self._ahead))
-
-
-def _turned(w: float, axis: Vector, vector: Vector) -> Vector:
-    a, b, c = cross(axis, vector)
-    d, e, f = cross(axis, (a, b, c))
-    return (vector[0] + 2 * (w * a + d), vector[1] + 2 * (w * b + e), vector[2] + 2 * (w * c + f))
+    return position

@@ -1,15 +1,21 @@
-"""Draws where performers have been, from above, in the colors of the secondaries that simulated them."""
+"""Draws a run of a world from above: where performers have been, in the colors of the secondaries that simulated them.
+
+Of what was where, only so much is kept as can be seen. Outlines are made of sums, products and square roots only,
+which every machine rounds in the same way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from math import sqrt
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 from worldline.files.saving import save
 from worldline.model.text import counted
-from worldline.model.time import format_time
+from worldline.model.time import SECOND, format_time
 from worldline.pictures import svg
 from worldline.pictures.sheet import (
     MARGIN,
@@ -23,10 +29,160 @@ from worldline.pictures.sheet import (
     ticks_between,
 )
 from worldline.pictures.svg import LabelSpace, Point
-from worldline.pictures.world.film import FilmFrame, WorldFilm
-from worldline.pictures.world.outlines import Outline, Round
-from worldline.world.description import Level
-from worldline.world.shapes import shape_inertia
+from worldline.world.description import Level, RigidLink, WorldDescription, WorldModel
+from worldline.world.pose import Pose, Vector
+from worldline.world.shapes import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    EllipsoidShape,
+    PlaneShape,
+    Shape,
+    SphereShape,
+    shape_inertia,
+)
+from worldline.world.spectator import Spectator, position_in
+
+# What models look like from above: a circle where it is one, and otherwise a convex polygon.
+
+_UPRIGHT = 1 - 1e-9  # A column that leans less than this is seen as a circle.
+_HALF = sqrt(0.5)
+_LONG, _SHORT = sqrt(2 + sqrt(2)) / 2, sqrt(2 - sqrt(2)) / 2
+_EIGHTHS = ((1.0, 0.0), (_LONG, _SHORT), (_HALF, _HALF), (_SHORT, _LONG))
+_CIRCLE = tuple(
+    point for x, y in _EIGHTHS for point in ((x, y), (-y, x), (-x, -y), (y, -x))
+)  # Sixteen points of the unit circle.
+
+
+class Round(NamedTuple):
+    center: Point
+    radius: float
+
+
+Outline = Round | tuple[Point, ...]
+"""A polygon's corners go around counterclockwise."""
+
+
+def model_outlines(model: WorldModel, at: Pose) -> list[Outline]:
+    """Return what a model looks like whose frame is there, with its links as they were at the start.
+
+    Planes look like nothing: they are everywhere.
+    """
+    return [outline for link in model.links for outline in _link_outlines(link, at.compose(link.pose))]
+
+
+def _link_outlines(link: RigidLink, at: Pose) -> Iterator[Outline]:
+    for each in link.visuals or link.collisions:
+        if not isinstance(each.shape, PlaneShape):
+            yield _shape_outline(each.shape, at.compose(each.pose))
+
+
+def _shape_outline(shape: Shape, at: Pose) -> Outline:
+    x, y, _ = at.position
+    match shape:
+        case SphereShape(radius):
+            return Round((x, y), radius)
+        case CylinderShape(radius, _) | CapsuleShape(radius, _) if abs(at.rotate((0.0, 0.0, 1.0))[2]) >= _UPRIGHT:
+            return Round((x, y), radius)
+    return _hull(at.place(point)[:2] for point in _corners(shape))
+
+
+def _corners(shape: Shape) -> Iterator[Vector]:
+    """Yield points whose hull is a shape, or nearly so."""
+    match shape:
+        case BoxShape((x, y, z)):
+            yield from ((i * x / 2, j * y / 2, k * z / 2) for i in (-1, 1) for j in (-1, 1) for k in (-1, 1))
+        case CylinderShape(radius, length):
+            yield from ((radius * i, radius * j, k * length / 2) for i, j in _CIRCLE for k in (-1, 1))
+        case CapsuleShape(radius, length):
+            yield from ((x, y, z + k * length / 2) for x, y, z in _ball((radius, radius, radius)) for k in (-1, 1))
+        case EllipsoidShape(radii):
+            yield from _ball(radii)
+
+
+def _ball(radii: Vector) -> Iterator[Vector]:
+    a, b, c = radii
+    for i, j in _CIRCLE:
+        for x, y, z in ((i, j, 0.0), (i, 0.0, j), (0.0, i, j), (i * _HALF, i * _HALF, j), (i * _HALF, -i * _HALF, j)):
+            yield (a * x, b * y, c * z)
+
+
+def _hull(points: Iterable[Point]) -> tuple[Point, ...]:
+    """Return the corners of the least convex polygon around some points."""
+    ordered = sorted(set(points))
+    if len(ordered) < 3:
+        return tuple(ordered)
+    return (*_half_hull(ordered), *_half_hull(ordered[::-1]))
+
+
+def _half_hull(ordered: Iterable[Point]) -> list[Point]:
+    chain: list[Point] = []
+    for point in ordered:
+        while len(chain) > 1 and _turn(chain[-2], chain[-1], point) <= 0:
+            chain.pop()
+        chain.append(point)
+    return chain[:-1]
+
+
+def _turn(a: Point, b: Point, c: Point) -> float:
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+
+# What was where, and never too many moments of it.
+
+NUMBERS_MAX = 900_000
+"""How many numbers may be kept in all: with 2 to 4 letters each, a picture has some megabytes."""
+
+_FRAMES_PER_SECOND = 50
+
+Spot = tuple[Point, str, tuple[int, int]]
+"""Where a mover is, in meters; the secondary that has it; and how often there was a reset, or it was removed, before:
+then a path doesn't go on."""
+
+Frame = tuple[int, dict[str, Spot]]
+"""An iteration, and the spots of all movers."""
+
+
+class Film:
+    """Keeps frames at multiples of a number of iterations, which doubles when there are too many.
+
+    What is kept follows from what was shown alone, and the last frame is always among it.
+    """
+
+    def __init__(self, every: int) -> None:
+        self._every = every
+        self._frames: list[Frame] = []
+        self._latest: Frame | None = None
+        self._numbers = 0
+
+    def add(self, frame: Frame) -> None:
+        self._latest = None
+        if frame[0] % self._every:
+            self._latest = frame
+            return
+        if self._frames and self._frames[-1][0] == frame[0]:  # A reset may end an iteration again.
+            self._numbers -= _numbers_of(self._frames.pop())
+        self._frames.append(frame)
+        self._numbers += _numbers_of(frame)
+        while self._numbers > NUMBERS_MAX and len(self._frames) > 2:
+            self._every *= 2
+            self._frames = [each for each in self._frames if each[0] % self._every == 0]
+            self._numbers = sum(map(_numbers_of, self._frames))
+            if not self._frames or self._frames[-1] is not frame:
+                self._latest = frame
+
+    def frames(self) -> list[Frame]:
+        return self._frames if self._latest is None else [*self._frames, self._latest]
+
+
+def _numbers_of(frame: Frame) -> int:
+    return 3 * len(frame[1]) + 4
+
+
+def _seen(meters: float) -> float:
+    """Return a coordinate to the millimeter."""
+    return round(meters * 1000) / 1000
+
 
 TrackPoint = tuple[Point, str, bool]
 """A point of a path, the secondary that had the way that leads here, and whether there is none, after a jump."""
@@ -37,14 +193,67 @@ _LEVEL = "#56b4e9"
 _BUFFER = "5 4"
 
 
-class PathsPicture(WorldFilm):
-    """Collects frames; `svg` and `write` draw the paths so far. A world without performers shows all movers."""
+class PathsPicture(Spectator):
+    """Collects frames; `svg` and `write` draw the paths so far. A world without performers shows all movers.
+
+    Statics are shown with their links as they were at the start: what joints do isn't seen.
+    """
+
+    def __init__(self, *, title: str = "") -> None:
+        self.title = title
+        self.world = WorldDescription(name="world", models={})
+        self._movers: dict[str, tuple[WorldModel, Callable[[bytes], Vector]]] = {}  # Those that are loaded,
+        self._owners: dict[str, str] = {}  # and their secondaries.
+        self._absences: dict[str, int] = {}
+        self._statics: dict[str, list[Outline]] = {}
+        self._film = Film(1)
+        self._step = -1
+        self._epoch = 0
+
+    def began(self, description: WorldDescription) -> None:
+        self.every = -(-SECOND // (_FRAMES_PER_SECOND * description.step))
+        self.world = description
+        self._film = Film(self.every)
+
+    def changed(
+        self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]
+    ) -> None:
+        known, self._movers = self._movers, {}
+        for name, (model, _) in known.items():
+            if models.get(name) != model:
+                self._absences[name] = self._absences.get(name, 0) + 1
+        for name, model in models.items():
+            if model.static:
+                self._statics.setdefault(name, model_outlines(model, model.pose))
+            else:
+                self._movers[name] = (
+                    known[name]
+                    if name in known and known[name][0] is model
+                    else (
+                        model,
+                        position_in(model),
+                    )
+                )
+                self._owners[name] = affinities.get(name, "")
+
+    def stepped(self, iteration: int, step: int, poses: Mapping[str, bytes], state_hash: bytes) -> None:
+        if step < self._step:
+            self._epoch += 1
+        self._step = step
+        if iteration % self.every:
+            return
+        spots: dict[str, Spot] = {}
+        for name, (_, position) in self._movers.items():
+            if name in poses:
+                x, y, _ = position(poses[name])
+                spots[name] = ((_seen(x), _seen(y)), self._owners[name], (self._epoch, self._absences.get(name, 0)))
+        self._film.add((iteration, spots))
 
     def svg(self) -> str:
         """Draw the paths. Nothing that is drawn depends on the machine."""
-        frames = self.frames()
-        statics = [_outline(numbers) for _, outlines in sorted(self.statics) for numbers in outlines]
-        took = frames[-1].iteration * self.world.step if frames else 0
+        frames = self._film.frames()
+        statics = [outline for _, outlines in sorted(self._statics.items()) for outline in outlines]
+        took = frames[-1][0] * self.world.step if frames else 0
         drawing = _PathsDrawing(
             self.title or self.world.name, self.world.levels, statics, self._tracks(frames), self._colors()
         )
@@ -52,9 +261,13 @@ class PathsPicture(WorldFilm):
 
     _repr_svg_ = svg
 
+    def _performers(self) -> dict[str, str]:
+        """Return the names of performers, by model."""
+        return {performer.model: performer.name for performer in self.world.performers}
+
     def _colors(self) -> dict[str, str]:
         """Return the color of each model, or of the performer in it: that of its largest visual, if it has one."""
-        performers, colors = self.performers(), {}
+        performers, colors = self._performers(), {}
         for name, model in self.world.models.items():
             visuals = [visual for link in model.links for visual in link.visuals if not model.static]
             if visuals:
@@ -63,20 +276,18 @@ class PathsPicture(WorldFilm):
                 colors[performers.get(name, name)] = f"#{red:02x}{green:02x}{blue:02x}"
         return colors
 
-    def _tracks(self, frames: Sequence[FilmFrame]) -> dict[str, list[TrackPoint]]:
-        performers, secondaries = self.performers(), list(self.secondaries)
+    def _tracks(self, frames: Sequence[Frame]) -> dict[str, list[TrackPoint]]:
+        performers = self._performers()
         tracks: dict[str, list[TrackPoint]] = {}
-        for (model, _), number in sorted(self.movers.items()):
+        for model in sorted({model for _, spots in frames for model in spots}):
             if performers and model not in performers:
                 continue
             last = None
-            for frame in frames:
-                spot = frame.spots.get(number)
-                here = None if spot is None else (frame.epoch, frame.absences.get(number, 0))
-                if spot is not None:
-                    at = (spot[0] / 1000, spot[1] / 1000)
-                    point = (at, secondaries[frame.owners[number]], here != last)
-                    tracks.setdefault(performers.get(model, model), []).append(point)
+            for _, spots in frames:
+                here = None
+                if model in spots:
+                    at, owner, here = spots[model]
+                    tracks.setdefault(performers.get(model, model), []).append((at, owner, here != last))
                 last = here
         return tracks
 
@@ -266,16 +477,6 @@ def _view(
     (left, right), (low, high) = ((min(each), max(each)) for each in zip(*points, strict=True))
     margin = 0.04 * max(right - left, high - low) + 0.5
     return (left - margin, low - margin), (right + margin, high + margin)
-
-
-def _outline(numbers: Sequence[int]) -> Outline:
-    """Return an outline of a film, in meters."""
-    meters = [number / 1000 for number in numbers]
-    return (
-        Round((meters[0], meters[1]), meters[2])
-        if len(meters) == 3
-        else tuple(zip(meters[::2], meters[1::2], strict=True))
-    )
 
 
 def _corners_of(outline: Outline) -> Sequence[Point]:
