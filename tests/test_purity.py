@@ -73,7 +73,7 @@ LEAVES = {"builds", "extras", "showing", "uncompiled"}
 PURE = ("model", "history", "lock", "wire")
 PURE_IN_KERNEL = ("queue", "roster", "waiting", "worker")
 PURE_IN_PICTURES = ("plot/chart", "sheet", "svg", "waits")
-PURE_IN_WORLD = ("levels", "groups", "discovery/peers")
+PURE_IN_WORLD = ("levels", "groups", "peers")
 PURE_IN_PROGRAMS = ("stack", "tcp")
 
 # All that the pure rooms may use of the world outside. Entropy and clocks are IO too; `random` is here for its class

@@ -16,8 +16,8 @@ from worldline.federation.registry import RunEntry, enter, running, runtime_fold
 from worldline.metasim import MetasimServer
 from worldline.model import UsageError, plan
 from worldline.world.description import WorldDescription
+from worldline.world.distributed import Primary
 from worldline.world.engines.kinematic import KinematicEngine
-from worldline.world.primary import Primary
 
 NOBODY = 4_194_304 + 7  # More than Linux gives out.
 

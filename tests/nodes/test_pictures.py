@@ -23,9 +23,9 @@ from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.shapes import as_topology
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
-from worldline.pictures.nodes import Routes, diagram_svg, layout, routes_to, topology_svg
+from worldline.pictures.nodes import Routes, diagram_svg, routes_to, topology_svg
 from worldline.pictures.nodes.diagram import told
-from worldline.pictures.nodes.layout import apart, arranged
+from worldline.pictures.nodes.topology import apart, arranged
 from worldline.pictures.svg import distance, distance_from_line
 
 Element = ElementTree.Element
@@ -132,9 +132,9 @@ def test_a_path_comes_out_straight() -> None:
 
 @pytest.mark.parametrize("text", ["line:60", "ring:60", "grid:6x10"])
 def test_large_graphs_take_pivots_and_have_the_right_shape_too(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "_ALL_PAIRS_UP_TO", 50)
-    monkeypatch.setattr(layout, "_PIVOTS_LEAST", 15)
-    monkeypatch.setattr(layout, "_PIVOTS_MOST", 15)
+    monkeypatch.setattr("worldline.pictures.nodes.topology._ALL_PAIRS_UP_TO", 50)
+    monkeypatch.setattr("worldline.pictures.nodes.topology._PIVOTS_LEAST", 15)
+    monkeypatch.setattr("worldline.pictures.nodes.topology._PIVOTS_MOST", 15)
     topology = without_positions(text)
     places = arranged(topology)
     assert all(0.5 < distance(places[a], places[b]) < 2 for a, b in topology.edges)

@@ -19,7 +19,7 @@ from tests.world.stage import poses_at, stage
 from worldline.cli.world import Placements
 from worldline.model import FOREVER, plan
 from worldline.pictures.plot.chart import Chart, Line, Panel
-from worldline.pictures.plot.page import page_of
+from worldline.pictures.plot.plotting import page_of
 from worldline.recording import Recorder, Recording
 from worldline.spacetime.examples import find
 from worldline.watch.agents import agents_page

@@ -24,10 +24,9 @@ from worldline.processes.lifeline import Lifeline
 from worldline.world import distributed as local
 from worldline.world.description import WorldDescription
 from worldline.world.discovery import PeerRole
-from worldline.world.distributed import LocalSecondaries, local_secondaries
+from worldline.world.distributed import LocalSecondaries, Primary, local_secondaries
 from worldline.world.engines import open_engine
 from worldline.world.hosting import Exchange, LocalExchange
-from worldline.world.primary import Primary
 from worldline.world.run import World
 from worldline.world.sdf import read_world
 from worldline.world.secondary import ROLE_VARIABLE, SECONDARIES_VARIABLE, network_part, secondary_command
@@ -137,8 +136,8 @@ def test_a_secondary_that_goes_while_the_world_is_paused_is_noticed() -> None:
 PRIMARY = """
 import sys
 from pathlib import Path
+from worldline.world.distributed import Primary
 from worldline.world.engines import open_engine
-from worldline.world.primary import Primary
 from worldline.world.run import World
 from worldline.world.sdf import read_world
 world = read_world(Path(sys.argv[1]))

@@ -29,7 +29,6 @@ from worldline.pictures.world import PathsPicture
 from worldline.recording import Recorder, Shelf
 from worldline.recording.output import RecordingTarget
 from worldline.targets.world import watched
-from worldline.world.cast import Cast
 from worldline.world.console import (
     ConsoleSession,
     InteractionHistory,
@@ -46,12 +45,12 @@ from worldline.world.console import (
 )
 from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.discovery import DiscoveryOptions, PeerRole
-from worldline.world.distributed import local_secondaries
+from worldline.world.distributed import Primary, local_secondaries
 from worldline.world.engines import ENGINES, first_notes, open_engine
 from worldline.world.engines.engine import PhysicsEngine
 from worldline.world.foxglove import WorldTeller, world_recorder
 from worldline.world.hosting import Exchange
-from worldline.world.primary import Primary
+from worldline.world.levels import Cast
 from worldline.world.report import load_remarks, world_report
 from worldline.world.run import World
 from worldline.world.sdf import read_world

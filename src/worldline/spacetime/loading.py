@@ -78,3 +78,10 @@ def example_of(definition: Definition) -> Example:
             f"{definition.where}: its UNTIL is {shown(until)}", advice="it's a lab time: UNTIL = 100.0"
         )
     return Example(definition, float(until))
+
+
+def at_least(least: int, **given: int) -> None:
+    """Refuse an example's parameters with which there would be nothing to see."""
+    for name, number in given.items():
+        if number < least:
+            raise ConfigurationError(f"{name} is {number}", advice=f"use {least} or more")

@@ -193,7 +193,7 @@ class ForwardSimulation:
         """Whether the run is observed: under MPI on any rank, since they all have to look at the same."""
         if self._executor.kind != "mpi":
             return observer is not None
-        from worldline.spacetime.executing import is_said_by_any
+        from worldline.spacetime.worker import is_said_by_any
 
         return is_said_by_any(self._executor, observer is not None)
 
@@ -211,7 +211,7 @@ class ForwardSimulation:
         shown_end = shown_time(end)
         if self._executor.kind not in ("processes", "mpi"):
             return self._run_inline(end, looks(watch, shown_end))
-        from worldline.spacetime.executing import run_elsewhere
+        from worldline.spacetime.worker import run_elsewhere
 
         return run_elsewhere(self._executor, self._core, end, watch, shown_end)
 

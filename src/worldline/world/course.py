@@ -38,7 +38,6 @@ from msgspec import structs
 
 from worldline.model.errors import InternalError, ModelError, PeerError, UsageError, nearest, shown
 from worldline.model.time import SECOND
-from worldline.world.cast import Cast
 from worldline.world.description import WorldModel, absolute_topic
 from worldline.world.engines.engine import (
     Extent,
@@ -58,6 +57,7 @@ from worldline.world.interactions import (
     SetCommand,
     SetPose,
 )
+from worldline.world.levels import Cast
 from worldline.world.orders import (
     HASH_SIZE,
     EntityChange,

@@ -12,11 +12,11 @@ from worldline.federation.environment import TOKEN
 from worldline.federation.participant.client import connect
 from worldline.model.errors import BrokenOff, ConfigurationError, LossError, UsageError, WorldlineError, nearest, shown
 from worldline.wire.handshake import DISAGREES
-from worldline.world.discovery.peers import PeerRole
 from worldline.world.engines import open_engine
 from worldline.world.engines.engine import PhysicsEngine, agreement
 from worldline.world.hosting import Hosting
 from worldline.world.orders import decode_order, encode
+from worldline.world.peers import PeerRole
 from worldline.world.sdf import read_world
 
 # Roles: what a process is in the network of a run, as options or the environment say.

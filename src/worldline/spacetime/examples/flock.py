@@ -15,7 +15,7 @@ from math import cos, dist, pi, sin
 from typing import Any
 
 from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, SpacetimeOutcome, Vector
-from worldline.spacetime.examples.limits import at_least
+from worldline.spacetime.loading import at_least
 
 UNTIL = 60.0
 

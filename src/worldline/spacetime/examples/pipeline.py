@@ -26,7 +26,7 @@ from collections import deque
 from typing import Any
 
 from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski, SpacetimeOutcome
-from worldline.spacetime.examples.limits import at_least
+from worldline.spacetime.loading import at_least
 
 UNTIL = 100.0
 

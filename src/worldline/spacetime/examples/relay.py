@@ -16,7 +16,7 @@ from math import sqrt
 from typing import Any
 
 from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, SpacetimeOutcome
-from worldline.spacetime.examples.limits import at_least
+from worldline.spacetime.loading import at_least
 
 UNTIL = 100.0
 

@@ -1,4 +1,4 @@
-"""Find the primary and the secondaries of a federation on a network, and notice when one goes.
+"""How a primary and its secondaries find each other on a network, and notice when one goes.
 
 A thread of its own announces this peer, reads what the others say and keeps the roster, which `peers` is the theory of.
 All else here looks at that roster, or waits for it to change.
@@ -21,7 +21,8 @@ import msgspec
 from worldline.extras import installing
 from worldline.federation.address import parse_address
 from worldline.model.errors import ConfigurationError, LossError, UsageError, shown
-from worldline.world.discovery.peers import (
+from worldline.world.peers import (
+    MEETING_POINT,
     TEXT_LENGTH_MAX,
     Announcement,
     DepartedBy,
@@ -35,7 +36,18 @@ from worldline.world.discovery.peers import (
 )
 
 if TYPE_CHECKING:
-    from worldline.world.discovery.zenoh_network import ZenohNetwork
+    from worldline.world.zenoh_network import ZenohNetwork
+
+__all__ = [
+    "MEETING_POINT",
+    "DepartedBy",
+    "Discovery",
+    "DiscoveryOptions",
+    "Peer",
+    "PeerConflict",
+    "PeerDeparted",
+    "PeerRole",
+]
 
 T = TypeVar("T")
 
@@ -348,7 +360,7 @@ def _listed(texts: Iterable[str]) -> str:
 def _open_network(me: Peer, options: DiscoveryOptions) -> ZenohNetwork:
     """Zenoh is loaded only if it is asked for: everything else does without."""
     try:
-        from worldline.world.discovery.zenoh_network import ZenohNetwork
+        from worldline.world.zenoh_network import ZenohNetwork
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "zenoh":
             raise

@@ -9,7 +9,7 @@ import pytest
 
 from worldline.model.errors import ConfigurationError
 from worldline.world.discovery import MEETING_POINT, DiscoveryOptions
-from worldline.world.discovery.zenoh_network import _config
+from worldline.world.zenoh_network import _config
 
 OWN = "tcp/127.0.0.1:0"
 

@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 
 from tests.descendants import Family, family, family_of
 from tests.federation.transports import eventually
-from tests.world.discovery.meeting import NEVER_S, PATIENCE_S, free_place, here
+from tests.world.meeting import NEVER_S, PATIENCE_S, free_place, here
 from worldline.model.errors import ConfigurationError, LossError, UsageError
-from worldline.world.discovery import DepartedBy, Discovery, DiscoveryOptions, Peer
-from worldline.world.discovery.discovery import _understood
-from worldline.world.discovery.peers import Announcement, PeerRole
-from worldline.world.discovery.zenoh_network import ZenohNetwork
+from worldline.world.discovery import DepartedBy, Discovery, DiscoveryOptions, Peer, _understood
+from worldline.world.peers import Announcement, PeerRole
+from worldline.world.zenoh_network import ZenohNetwork
 
 ADDRESS = "tcp://127.0.0.1:7000"
 
@@ -48,7 +47,7 @@ def secondary(place: str, name: str, federation: str = "f") -> Discovery:
 
 
 def program(place: str, role: str, name: str, count: int = 0) -> AbstractContextManager[Family]:
-    module = "tests.world.discovery.lone_peer"
+    module = "tests.world.lone_peer"
     return family_of(sys.executable, "-m", module, place, "f", role, name, str(count))
 
 
@@ -360,7 +359,7 @@ def test_a_closed_discovery_finds_nobody(place: str) -> None:
 
 
 def test_without_zenoh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "worldline.world.discovery.zenoh_network")
+    monkeypatch.delitem(sys.modules, "worldline.world.zenoh_network")
     monkeypatch.setitem(sys.modules, "zenoh", None)
     with pytest.raises(UsageError) as caught:
         Discovery("f", "secondary", "a")

@@ -30,7 +30,7 @@ from urllib.parse import quote
 import zenoh
 
 from worldline.model.errors import ConfigurationError, LossError, shortened
-from worldline.world.discovery.peers import DiscoveryOptions, NetworkEvent
+from worldline.world.peers import DiscoveryOptions, NetworkEvent
 
 _LEAVES = "leaves"
 _BACKLOG = 1024

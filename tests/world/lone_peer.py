@@ -1,6 +1,6 @@
 """A peer as a program of its own: says what it sees, and leaves in order when it gets SIGTERM.
 
-    python -m tests.world.discovery.lone_peer MEETING_POINT FEDERATION ROLE NAME COUNT
+    python -m tests.world.lone_peer MEETING_POINT FEDERATION ROLE NAME COUNT
 
 Prints `found` and the names, of the primary or of COUNT secondaries, once they are there.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import sys
 
-from tests.world.discovery.meeting import PATIENCE_S, here
+from tests.world.meeting import PATIENCE_S, here
 from worldline.world.discovery import Discovery
 
 

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from worldline.world.discovery.peers import (
+from worldline.world.peers import (
     Announcement,
     DepartedBy,
     Peer,
