@@ -9,7 +9,8 @@ from worldline.cli.options import takes
 from worldline.cli.runner import interruptible
 from worldline.files.saving import destination
 from worldline.model.errors import UsageError
-from worldline.pictures.plot.plotting import PlotOptions, checked_ending, plotted
+from worldline.pictures.plot.chart import PlotOptions
+from worldline.pictures.plot.plotting import checked_ending, plotted
 from worldline.recording.reader import Recording, shortcoming
 
 

@@ -24,7 +24,7 @@ from worldline.federation.participant.declaration import Declared
 from worldline.federation.participant.participant import Participant
 from worldline.federation.server.server import Server
 from worldline.launch.file.lcm_types import is_lcm_type
-from worldline.metasim.diagram import DiagramLcm, DiagramSimulator, DiagramWires, EventTimes, Monitor
+from worldline.metasim.diagram import DiagramLcm, DiagramSimulator, EventTimes, Monitor
 from worldline.metasim.driving import Seconds, as_nanoseconds, drive, nanoseconds
 from worldline.metasim.server import MetasimServer
 from worldline.model import UNBOUNDED, Buffer, UsageError, format_time
@@ -170,8 +170,9 @@ class MetasimClient:
         if not simulator.get_context().num_continuous_states():
             _check_periods(self._periods, list(event_times.steps))
         extra = () if self._lcm is None else (self._lcm,)
-        wires = DiagramWires((self._outward, *extra), (self._inward, *extra), self._subscribers)
-        self._diagram = DiagramSimulator(simulator, wires, event_times)
+        self._diagram = DiagramSimulator(
+            simulator, (self._outward, *extra), (self._inward, *extra), self._subscribers, event_times
+        )
         return simulator
 
     def _check_transport(self, leaves: list[System]) -> None:

@@ -28,10 +28,10 @@ from __future__ import annotations
 import functools
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, inf, nextafter
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NoReturn
 from weakref import WeakKeyDictionary
 
 from pydrake.lcm import DrakeLcm
@@ -66,25 +66,25 @@ class DiagramLcm(DrakeLcm):
             self.tell(channel, buffer, time_sec)
 
 
-class DiagramWires(NamedTuple):
-    """The LCM objects of a diagram: `outward` take what it publishes, `inward` give it what arrives.
+class DiagramSimulator:
+    """A diagram with its simulator, as a `MessageSimulator`.
 
-    `subscribers` are the systems that listen to a channel.
+    Of its LCM objects, `outward` take what it publishes, and `inward` give it what arrives. `subscribers` are the
+    systems that listen to a channel.
     """
 
-    outward: Sequence[DrakeLcm]
-    inward: Sequence[DrakeLcm]
-    subscribers: dict[str, list[Any]]
-
-
-class DiagramSimulator:
-    """A diagram with its simulator, as a `MessageSimulator`."""
-
-    def __init__(self, simulator: Simulator, wires: DiagramWires, event_times: EventTimes) -> None:
+    def __init__(
+        self,
+        simulator: Simulator,
+        outward: Sequence[DrakeLcm],
+        inward: Sequence[DrakeLcm],
+        subscribers: Mapping[str, list[Any]],
+        event_times: EventTimes,
+    ) -> None:
         self.name = ""  # The participant's, once it is one.
         self.monitor: Monitor | None = None  # The user's own, called after each step.
         self._simulator = simulator
-        self._wires = wires
+        self._outward, self._inward, self._subscribers = outward, inward, subscribers
         self._event_times = event_times
         self._send: Send | None = None  # None: it hasn't begun.
         self._now = 0
@@ -99,7 +99,7 @@ class DiagramSimulator:
         self._updates = False  # Whether the updates of such an instant are under way.
         # Drake's objects hold what they call where Python's garbage collector doesn't see it: no cycle would ever go.
         this = weakref.proxy(self)
-        for lcm in wires.outward:
+        for lcm in outward:
             lcm.SubscribeAllChannels(lambda channel, data: this._published(channel, data))
             if isinstance(lcm, DiagramLcm):
                 lcm.tell = lambda channel, data, seconds: this._note(channel, data, seconds)
@@ -194,14 +194,14 @@ class DiagramSimulator:
 
     def _take(self, messages: list[Message]) -> None:
         try:
-            for lcm in self._wires.inward:
+            for lcm in self._inward:
                 for message in messages:
                     DrakeLcm.Publish(lcm, message.topic, message.payload)
-                    if lcm in self._wires.outward:
+                    if lcm in self._outward:
                         self._noted.append((message.topic, message.payload, _ECHO))
                 lcm.HandleSubscriptions(0)
             for last in {message.topic: message for message in messages}.values():  # On each channel, it alone counts.
-                for subscriber in self._wires.subscribers.get(last.topic, ()):
+                for subscriber in self._subscribers.get(last.topic, ()):
                     self._read(subscriber, last)
             self._send_published()  # By force, by what listens.
         except (Exception, SystemExit) as error:
@@ -255,7 +255,7 @@ class DiagramSimulator:
         return status
 
     def _send_published(self) -> None:
-        for lcm in self._wires.outward:
+        for lcm in self._outward:
             lcm.HandleSubscriptions(0)
 
     def _note(self, channel: str, data: bytes, seconds: float | None) -> None:

@@ -71,7 +71,7 @@ class HostSetting(NamedTuple):
     def end(self, node: int, neighbor: int, link: int, weight: int) -> LinkEnd:
         """Make an end of a link, at a node: what goes to its neighbor goes in there."""
         over = self.others.get((min(node, neighbor), max(node, neighbor)), self.over)
-        return LinkEnd(LinkFacts(self.num_nodes, self.seed, node, neighbor, link, weight, over))
+        return LinkEnd(self.num_nodes, self.seed, node, neighbor, link, weight, over)
 
 
 class NodeHost(Entity):
@@ -244,7 +244,7 @@ class NodeHost(Entity):
     def weight(self, link: int) -> int:
         if link not in self._ends:
             raise self._no_link(link)
-        return self._ends[link].facts.weight
+        return self._ends[link].weight
 
     @property
     def links(self) -> list[int]:
@@ -585,43 +585,36 @@ def name_of(node: int, num_nodes: int) -> str:
     return f"{node:0{len(str(num_nodes - 1))}d}"
 
 
-class LinkFacts(NamedTuple):
-    """What an end of a link is from the start: whose it is, where it leads, under which local number, and over what."""
-
-    num_nodes: int
-    seed: int
-    node: int
-    neighbor: int
-    link: int
-    weight: int
-    over: Link
-
-
 class LinkEnd:
-    """One end of a link: what its node sends goes in here."""
+    """One end of a link, which its node knows under a local number: what it sends goes in here."""
 
     __slots__ = (
         "delay",
-        "facts",
         "held",
         "is_cut",
         "is_pristine",
         "last",
         "link",
+        "made_of",
         "name",
         "neighbor",
+        "node",
         "number",
         "opened",
+        "over",
         "path",
         "state",
+        "weight",
         "went_down",
     )
 
-    def __init__(self, facts: LinkFacts) -> None:
-        num_nodes, seed, node, neighbor, link, _, over = facts
-        self.facts = facts
+    def __init__(self, num_nodes: int, seed: int, node: int, neighbor: int, link: int, weight: int, over: Link) -> None:
+        self.made_of = num_nodes, seed, node, neighbor, link, weight, over
+        self.node = node
         self.neighbor = neighbor
         self.link = link
+        self.weight = weight
+        self.over = over
         self.name = name_of(neighbor, num_nodes)
         self.state: Literal["up", "down", "gone"] = "up"
         self.is_pristine = True  # It has been there from the start, and has never been down.
@@ -648,8 +641,8 @@ class LinkEnd:
         if self.is_cut:
             return (), PARTITIONED
         if script is not None:
-            delays = script((self.facts.node, self.neighbor, self.number))
-            if self.facts.over.fifo:
+            delays = script((self.node, self.neighbor, self.number))
+            if self.over.fifo:
                 delays = tuple(self._in_order(now, delay) for delay in delays)
             return delays, "" if delays else LOST
         if self.path is None:
@@ -681,7 +674,7 @@ class LinkEnd:
             self.went_down.pop()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LinkEnd, (self.facts,)  # Hosts are sent to workers before anything has happened.
+        return LinkEnd, self.made_of  # Hosts are sent to workers before anything has happened.
 
 
 def _drawing(latency: Latency, draws: Draws) -> Callable[[], int]:

@@ -26,7 +26,7 @@ def story(*lives: list[AgentRecord], until: float | None = None) -> SpacetimePic
 
 
 def explained(*lives: list[AgentRecord], **options: Any) -> dict[str, str]:
-    return {kind.text: kind.look.color for kind in Looks(story(*lives, **options)).kinds}
+    return {text: look.color for text, look in Looks(story(*lives, **options)).kinds}
 
 
 def test_agents_of_one_class_have_colors_of_their_own() -> None:
@@ -39,7 +39,7 @@ def test_agents_of_one_class_have_colors_of_their_own() -> None:
 def test_agents_of_several_classes_are_drawn_by_class() -> None:
     found = story(lived("a", kind="Base"), lived("b", kind="Probe"), lived("c", kind="Base"))
     looks = Looks(found)
-    assert [kind.text for kind in looks.kinds] == ["Base", "Probe"]
+    assert [text for text, _ in looks.kinds] == ["Base", "Probe"]
     assert [looks.at(life, 1.0).color for life in found.lives] == [PALETTE[0], PALETTE[1], PALETTE[0]]
 
 
@@ -88,7 +88,7 @@ def test_more_looks_than_can_be_told_apart_are_drawn_alike() -> None:
     found = story(*every)
     looks = Looks(found)
     assert len(looks.kinds) == KINDS_MAX
-    assert len({kind.look for kind in looks.kinds}) == KINDS_MAX
-    assert (looks.kinds[-1].text, looks.kinds[-1].place, looks.kinds[-1].look.color) == ("11 others", None, SOFT)
+    assert len({look for _, look in looks.kinds}) == KINDS_MAX
+    assert (looks.kinds[-1][0], looks.kinds[-1][1].color) == ("11 others", SOFT)
     assert {looks.at(life, 0.0).color for life in found.lives[KINDS_MAX - 1 :]} == {SOFT}
-    assert "others" not in Looks(story(*every[:KINDS_MAX])).kinds[-1].text
+    assert "others" not in Looks(story(*every[:KINDS_MAX])).kinds[-1][0]

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, Literal
+
+from msgspec import Struct
+
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.reading import as_time
+from worldline.model.time import FOREVER
 
 Style = Literal["line", "steps", "points"]
 Numbers = Any
@@ -104,3 +111,51 @@ class Chart:
         if len(self.panels) != 1:
             return self
         return replace(self, panels=[replace(self.panels[0], title="")])
+
+
+# What is wanted of a plot.
+
+
+class PlotKind(StrEnum):
+    """How values are drawn."""
+
+    LINE = "line"
+    STEPS = "steps"
+    POINTS = "points"
+    HISTOGRAM = "histogram"
+    HEAT = "heat"
+
+
+class LogAxes(StrEnum):
+    """Which axes are logarithmic."""
+
+    X = "x"
+    Y = "y"
+    XY = "xy"
+
+
+class PlotOptions(Struct, frozen=True, kw_only=True):
+    """What is plotted, and how. `topics` are names of fields, or of a sweep's measures; `senders` tell them.
+
+    Of a sweep, `x` is the parameter across, and `by` the one that lines or rows are for.
+    """
+
+    topics: tuple[str, ...] = ()
+    senders: tuple[str, ...] = ()
+    start: str | None = None
+    until: str | None = None
+    kind: PlotKind | None = None
+    bins: int | None = None
+    log: LogAxes | None = None
+    x: str | None = None
+    by: str | None = None
+    title: str = ""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """From when to when values count."""
+        start = 0 if self.start is None else as_time(self.start, "the start")
+        end = FOREVER if self.until is None else as_time(self.until, "the end")
+        if end <= start:
+            raise ConfigurationError(f"nothing lies between {shown(self.start)} and {shown(self.until)}")
+        return start, end

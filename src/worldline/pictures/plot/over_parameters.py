@@ -11,18 +11,10 @@ from worldline.experiments.table import Cell, SweepTable
 from worldline.model.errors import UsageError, WorldlineError, nearest, shown
 from worldline.model.reading import as_time
 from worldline.model.text import counted
-from worldline.pictures.plot.chart import LINES_MAX, Bars, Cells, Chart, Line, Panel
+from worldline.pictures.plot.chart import LINES_MAX, Bars, Cells, Chart, Line, Panel, PlotOptions
 from worldline.pictures.plot.figure import histogram
 
 _LISTED = 12
-
-
-class SweepAxes(NamedTuple):
-    """What of a sweep is plotted: measures, over a parameter, a line for each value of another one."""
-
-    measures: tuple[str, ...] = ()
-    x: str | None = None
-    by: str | None = None
 
 
 class _Group(NamedTuple):
@@ -33,10 +25,10 @@ class _Group(NamedTuple):
     values: list[float]
 
 
-def lines_over_parameters(table: SweepTable, wanted: SweepAxes) -> Chart:
+def lines_over_parameters(table: SweepTable, options: PlotOptions) -> Chart:
     """Make a chart with a panel for each measure: means over a parameter, with the band of their intervals."""
-    measures = _measures(table, wanted)
-    x, by = _axes(table, wanted)
+    measures = _measures(table, options)
+    x, by = _axes(table, options)
     cells: list[Cell] = _in_order(table.column(x)) if x else [None]
     are_numbers = all(isinstance(cell, int | float) for cell in cells)
     places = {cell: float(cell if are_numbers else place) for place, cell in enumerate(cells)}  # type: ignore[arg-type]
@@ -81,12 +73,12 @@ def _line(label: str, color: int, groups: Sequence[_Group], places: dict[Cell, f
     )
 
 
-def heat_map(table: SweepTable, wanted: SweepAxes) -> Chart:
+def heat_map(table: SweepTable, options: PlotOptions) -> Chart:
     """Make a chart with a heat map for each measure: its means over two parameters."""
-    x, by = _axes(table, wanted)
+    x, by = _axes(table, options)
     if x is None or by is None:
         raise UsageError("a heat map has two parameters, and the sweep has one", advice="leave out --kind heat")
-    measures = _measures(table, wanted)
+    measures = _measures(table, options)
     columns, rows = _in_order(table.column(x)), _in_order(table.column(by))
     panels = []
     for measure in measures:
@@ -104,16 +96,16 @@ def heat_map(table: SweepTable, wanted: SweepAxes) -> Chart:
     ).alone()
 
 
-def bars_of_runs(table: SweepTable, wanted: SweepAxes, bins: int | None = None) -> Chart:
+def bars_of_runs(table: SweepTable, options: PlotOptions) -> Chart:
     """Make a chart with a histogram for each measure: a value for each run, grouped by a parameter."""
-    measures = _measures(table, wanted)
-    by = wanted.by or wanted.x
+    measures = _measures(table, options)
+    by = options.by or options.x
     if by is not None:
         _check_parameter(table, by)
     panels = []
     for measure in measures:
         groups = _groups(table, measure, None, by)
-        counts = histogram([group.values for group in groups], bins)
+        counts = histogram([group.values for group in groups], options.bins)
         content = [
             Bars(label=f"{by} = {_text(group.by)}" if by else measure, edges=edges, counts=count, color=color)
             for color, (group, (edges, count)) in enumerate(zip(groups, counts, strict=True))
@@ -122,13 +114,13 @@ def bars_of_runs(table: SweepTable, wanted: SweepAxes, bins: int | None = None) 
     return Chart(title=", ".join(measures), subtitle=_subtitle(table, None, by), x_title="value", panels=panels).alone()
 
 
-def _measures(table: SweepTable, wanted: SweepAxes) -> tuple[str, ...]:
-    """Return the columns that are wanted. The name of a series alone means the mean of it."""
-    if not wanted.measures:
+def _measures(table: SweepTable, options: PlotOptions) -> tuple[str, ...]:
+    """Return the columns that are options. The name of a series alone means the mean of it."""
+    if not options.topics:
         listed = ", ".join(table.measures[:_LISTED])
         raise UsageError("nothing says what to plot", advice=f"name a measure with --topic, such as {listed}")
     found = []
-    for name in wanted.measures:
+    for name in options.topics:
         for column in (name, f"{name}.mean"):
             if column in table.measures:
                 found.append(column)
@@ -140,15 +132,15 @@ def _measures(table: SweepTable, wanted: SweepAxes) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _axes(table: SweepTable, wanted: SweepAxes) -> tuple[str | None, str | None]:
+def _axes(table: SweepTable, options: PlotOptions) -> tuple[str | None, str | None]:
     """Return the parameters across and of the lines: those that are named, otherwise the first ones that vary."""
-    for name in (wanted.x, wanted.by):
+    for name in (options.x, options.by):
         if name is not None:
             _check_parameter(table, name)
     varied = [name for name in table.parameters if len({*table.column(name)}) > 1]
-    free = [name for name in varied if name not in (wanted.x, wanted.by)]
-    x = wanted.x or (free.pop(0) if free else None)
-    by = wanted.by or (free.pop(0) if free else None)
+    free = [name for name in varied if name not in (options.x, options.by)]
+    x = options.x or (free.pop(0) if free else None)
+    by = options.by or (free.pop(0) if free else None)
     return x, by
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,25 +11,16 @@ from worldline.history.fields import fields_of, joined
 from worldline.history.monitor import Monitor
 from worldline.history.outcome import Outcome
 from worldline.model.errors import UsageError, nearest, shown
-from worldline.model.time import DAY, FOREVER, HOUR, MINUTE, MS, NS, SECOND, US
-from worldline.pictures.plot.chart import LINES_MAX, Bars, Chart, Line, Numbers, Panel, Style
+from worldline.model.time import DAY, HOUR, MINUTE, MS, NS, SECOND, US
+from worldline.pictures.plot.chart import LINES_MAX, Bars, Chart, Line, Numbers, Panel, PlotOptions, Style
 from worldline.pictures.plot.figure import histogram, is_whole, library
 from worldline.recording.reader import Recording
-from worldline.recording.signals import Names, RecordedSignal, meant_by, some_of
+from worldline.recording.signals import Names, RecordedSignal, meant_by
 
 _UNITS = ((4 * DAY, DAY, "d"), (4 * HOUR, HOUR, "h"), (10 * MINUTE, MINUTE, "min"), (SECOND, SECOND, "s"))
 _SMALL_UNITS = ((MS, MS, "ms"), (US, US, "µs"), (0, NS, "ns"))
 _LEVELS_MAX = 24
 _NAMED = 12
-
-
-class Wanted(NamedTuple):
-    """Which signals are plotted: their names, of whom, from when to when."""
-
-    names: tuple[str, ...]
-    senders: tuple[str, ...] = ()
-    start: int = 0
-    end: int = FOREVER
 
 
 class RunSignals(NamedTuple):
@@ -40,27 +31,28 @@ class RunSignals(NamedTuple):
     signals: list[RecordedSignal]
 
 
-def of_recordings(recordings: Sequence[Recording], wanted: Wanted) -> list[RunSignals]:
+def of_recordings(recordings: Sequence[Recording], options: PlotOptions) -> list[RunSignals]:
     """Read the signals of recordings; runs are called by their files."""
     names = distinct([each.path for each in recordings])
+    start, end = options.span
     return [
         RunSignals(
             name,
             f"{each.header.federation or each.path.name}, seed {each.header.seed}",
-            each.signals(*wanted.names, senders=wanted.senders, start=wanted.start, end=wanted.end),
+            each.signals(*options.topics, senders=options.senders, start=start, end=end),
         )
         for name, each in zip(names, recordings, strict=True)
     ]
 
 
-def of_outcome(outcome: Outcome, wanted: Wanted, name: str = "run") -> RunSignals:
+def of_outcome(outcome: Outcome, options: PlotOptions, name: str = "run") -> RunSignals:
     """Take the signals out of an outcome: what the members of the run measured and recorded."""
-    names = Names(wanted.names)
+    names = Names(options.topics)
     found: list[RecordedSignal] = []
     for (member, what), monitor in outcome.monitors.items():
         rests = names.rests(member, what)
-        if rests and (not wanted.senders or member in wanted.senders):
-            found += _of_monitor(member, what, monitor, rests, wanted)
+        if rests and (not options.senders or member in options.senders):
+            found += _of_monitor(member, what, monitor, rests, options)
     found.sort(key=lambda signal: signal.asked)
     there = {signal.asked for signal in found}
     known = [*dict.fromkeys(what for _, what in outcome.monitors), *(f"{who}/{what}" for who, what in outcome.monitors)]
@@ -73,10 +65,11 @@ def of_outcome(outcome: Outcome, wanted: Wanted, name: str = "run") -> RunSignal
     return RunSignals(name, str(outcome), found)
 
 
-def _of_monitor(member: str, what: str, monitor: Monitor, rests: Any, wanted: Wanted) -> Iterable[RecordedSignal]:
+def _of_monitor(member: str, what: str, monitor: Monitor, rests: Any, options: PlotOptions) -> Iterable[RecordedSignal]:
     series: dict[tuple[int, str], tuple[list[int], list[Any]]] = {}
+    start, end = options.span
     for at, value in monitor:
-        if not wanted.start <= at < wanted.end:
+        if not start <= at < end:
             continue
         for field, each in fields_of(value):
             for number in meant_by(field, rests):
@@ -102,18 +95,19 @@ def time_unit(span: int) -> tuple[int, str]:
     return next((unit, name) for least, unit, name in (*_UNITS, *_SMALL_UNITS) if span >= least)
 
 
-def lines_over_time(runs: Sequence[RunSignals], wanted: Wanted, style: Style | None = None) -> Chart:
+def lines_over_time(runs: Sequence[RunSignals], options: PlotOptions) -> Chart:
     """Make a chart with a panel for each name: a line for each field, member and run that it means."""
     every = [signal for run in runs for signal in run.signals]
     begin, end = min(signal.times[0] for signal in every), max(signal.times[-1] for signal in every)
-    unit, unit_name = time_unit(end - min(begin, 0) if wanted.start == 0 else end - begin)
+    unit, unit_name = time_unit(end - min(begin, 0) if options.span[0] == 0 else end - begin)
     numpy = library("numpy")
+    style: Style | None = None if options.kind is None else options.kind.value  # type: ignore[assignment]
 
     def scaled(times: list[int]) -> Numbers:
         return numpy.array(times, dtype=numpy.int64) / unit
 
     panels = []
-    for number, name in enumerate(wanted.names):
+    for number, name in enumerate(options.topics):
         chosen = _chosen(runs, number)
         _check_count(name, [signal for _, signal in chosen])
         labels, colors, dashes = _looks(runs, chosen)
@@ -131,15 +125,15 @@ def lines_over_time(runs: Sequence[RunSignals], wanted: Wanted, style: Style | N
     return _chart(runs, panels, f"simulated time ({unit_name})")
 
 
-def bars_of(runs: Sequence[RunSignals], wanted: Wanted, bins: int | None = None) -> Chart:
+def bars_of(runs: Sequence[RunSignals], options: PlotOptions) -> Chart:
     """Make a chart with a histogram for each name."""
     panels = []
-    for number, name in enumerate(wanted.names):
+    for number, name in enumerate(options.topics):
         chosen = _chosen(runs, number)
         _check_count(name, [signal for _, signal in chosen])
         labels, _, _ = _looks(runs, chosen)
         levels = _levels(name, [signal for _, signal in chosen])
-        counts = histogram([_numbers(signal, levels) for _, signal in chosen], bins)
+        counts = histogram([_numbers(signal, levels) for _, signal in chosen], options.bins)
         content = [
             Bars(label=label, edges=edges, counts=count, color=place)
             for place, (label, (edges, count)) in enumerate(zip(labels, counts, strict=True))
@@ -233,13 +227,3 @@ def _chart(runs: Sequence[RunSignals], panels: Sequence[Panel], x_title: str) ->
     if len(panels) > 1:
         return Chart(title=told, x_title=x_title, panels=panels)
     return Chart(title=panels[0].title, subtitle=told, x_title=x_title, panels=panels).alone()
-
-
-def checked_names(names: Collection[str], known: Callable[[], Iterable[str]]) -> tuple[str, ...]:
-    """Return names, of which there must be one."""
-    if not names:
-        some = ", ".join(some_of(known()))
-        raise UsageError(
-            "nothing says what to plot", advice=f"name a field with --topic, such as {some}" if some else None
-        )
-    return tuple(dict.fromkeys(names))

@@ -4,73 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct
-
 from worldline.experiments.table import SweepTable, is_sweep, read_sweep
 from worldline.files.saving import save
 from worldline.history.outcome import Outcome
-from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.model.reading import as_time
-from worldline.model.time import FOREVER
+from worldline.model.errors import UsageError, shown
 from worldline.pictures.page import Page, written_page
-from worldline.pictures.plot.chart import Bars, Cells, Chart, Line, Panel
+from worldline.pictures.plot.chart import Bars, Cells, Chart, Line, LogAxes, Panel, PlotKind, PlotOptions
 from worldline.pictures.plot.figure import figure_of, png_of, svg_of, thinned
-from worldline.pictures.plot.over_parameters import SweepAxes, bars_of_runs, heat_map, lines_over_parameters
-from worldline.pictures.plot.over_time import Wanted, bars_of, checked_names, lines_over_time, of_outcome, of_recordings
+from worldline.pictures.plot.over_parameters import bars_of_runs, heat_map, lines_over_parameters
+from worldline.pictures.plot.over_time import bars_of, lines_over_time, of_outcome, of_recordings
 from worldline.recording.reader import Recording
-from worldline.recording.signals import field_names
+from worldline.recording.signals import field_names, some_of
 
 Source = str | PathLike[str] | Recording | Outcome | SweepTable
 ENDINGS = (".svg", ".png", ".html")
-
-
-class PlotKind(StrEnum):
-    """How values are drawn."""
-
-    LINE = "line"
-    STEPS = "steps"
-    POINTS = "points"
-    HISTOGRAM = "histogram"
-    HEAT = "heat"
-
-
-class LogAxes(StrEnum):
-    """Which axes are logarithmic."""
-
-    X = "x"
-    Y = "y"
-    XY = "xy"
-
-
-class PlotOptions(Struct, frozen=True, kw_only=True):
-    """What is plotted, and how. `topics` are names of fields, or of a sweep's measures; `senders` tell them.
-
-    Of a sweep, `x` is the parameter across, and `by` the one that lines or rows are for.
-    """
-
-    topics: tuple[str, ...] = ()
-    senders: tuple[str, ...] = ()
-    start: str | None = None
-    until: str | None = None
-    kind: PlotKind | None = None
-    bins: int | None = None
-    log: LogAxes | None = None
-    x: str | None = None
-    by: str | None = None
-    title: str = ""
-
-    def wanted(self) -> Wanted:
-        """Return which signals are meant."""
-        start = 0 if self.start is None else as_time(self.start, "the start")
-        end = FOREVER if self.until is None else as_time(self.until, "the end")
-        if end <= start:
-            raise ConfigurationError(f"nothing lies between {shown(self.start)} and {shown(self.until)}")
-        return Wanted(self.topics, self.senders, start, end)
 
 
 class Plot:
@@ -187,16 +138,19 @@ def _chart_of_runs(runs: Sequence[Recording | Outcome], options: PlotOptions) ->
     if options.kind is PlotKind.HEAT or options.x or options.by:
         given = "a heat map" if options.kind is PlotKind.HEAT else "a parameter across"
         raise UsageError(f"{given} is for sweeps, and this is a run", advice="leave it out")
-    checked_names(options.topics, lambda: _known(runs[0]))
-    wanted = options.wanted()
+    if not options.topics:
+        some = ", ".join(some_of(_known(runs[0])))
+        raise UsageError(
+            "nothing says what to plot", advice=f"name a field with --topic, such as {some}" if some else None
+        )
     found = []
     recordings = [each for each in runs if isinstance(each, Recording)]
-    read = iter(of_recordings(recordings, wanted) if recordings else ())
+    read = iter(of_recordings(recordings, options) if recordings else ())
     for place, each in enumerate(runs, 1):
-        found.append(next(read) if isinstance(each, Recording) else of_outcome(each, wanted, f"run {place}"))
+        found.append(next(read) if isinstance(each, Recording) else of_outcome(each, options, f"run {place}"))
     if options.kind is PlotKind.HISTOGRAM:
-        return bars_of(found, wanted, options.bins)
-    return lines_over_time(found, wanted, None if options.kind is None else options.kind.value)  # type: ignore[arg-type]
+        return bars_of(found, options)
+    return lines_over_time(found, options)
 
 
 def _known(run: Recording | Outcome) -> list[str]:
@@ -208,14 +162,13 @@ def _known(run: Recording | Outcome) -> list[str]:
 def _chart_of_sweep(table: SweepTable, options: PlotOptions) -> Chart:
     if options.senders or options.start is not None or options.until is not None:
         raise UsageError("members and times are those of runs, and this is a sweep", advice="leave them out")
-    wanted = SweepAxes(options.topics, options.x, options.by)
     if options.kind is PlotKind.HEAT:
-        return heat_map(table, wanted)
+        return heat_map(table, options)
     if options.kind is PlotKind.HISTOGRAM:
-        return bars_of_runs(table, wanted, options.bins)
+        return bars_of_runs(table, options)
     if options.kind is not None:
         raise UsageError(f"a sweep isn't drawn as {options.kind}", advice="choose histogram or heat, or leave it out")
-    return lines_over_parameters(table, wanted)
+    return lines_over_parameters(table, options)
 
 
 # The page of a chart: lines can be zoomed, chosen and read; bars, cells and logarithmic axes are a picture.

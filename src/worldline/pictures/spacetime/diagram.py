@@ -255,8 +255,8 @@ class _MinkowskiDiagram:
 
     def _entries(self) -> Iterator[tuple[str, Sample]]:
         """Yield what the legend explains: only what there is."""
-        for kind in self.looks.kinds:
-            yield svg.shortened(kind.text, _KIND_UP_TO), line_sample(kind.look.color, 2.4, kind.look.dashes)
+        for text, look in self.looks.kinds:
+            yield svg.shortened(text, _KIND_UP_TO), line_sample(look.color, 2.4, look.dashes)
         if not self.looks.kinds:
             yield "worldline", line_sample(svg.INK, 2.0, None)
         if any(life.jumps for life in self.story.lives):
@@ -339,7 +339,7 @@ class _MinkowskiDiagram:
 
     def _strokes(self, life: Life) -> list[tuple[Look, list[Point]]]:
         """Return the parts of a worldline that are drawn in one way, without its jumps."""
-        changes = [(at[0], self.at(life.name, at), kind.look) for at, kind in self.looks.along(life)]
+        changes = [(at[0], self.at(life.name, at), look) for at, look in self.looks.along(life)]
         _, _, look = changes.pop(0)
         strokes: list[tuple[Look, list[Point]]] = [(look, [self.at(life.name, life.corners[0])])]
         for place, corner in enumerate(life.corners[1:], start=1):
@@ -376,7 +376,7 @@ class _MinkowskiDiagram:
             strokes: dict[Look, str] = {}
             for look, stroke in self._strokes(life):
                 strokes[look] = strokes.get(look, "") + svg.way(stroke)
-            first = self.looks.along(life)[0][1].look.color
+            first = self.looks.along(life)[0][1].color
             parts += [
                 svg.element(
                     "path",

@@ -311,14 +311,7 @@ def shift_of(field: LambdaField | None, n: int) -> Coordinates:
 # the rest is drawn in gray. If all agents are of one class and none says more, each has a color of its own.
 
 _NAMELESS = "agent"  # Recordings may be older than classes in them.
-
-
-class Kind(NamedTuple):
-    """What agents are shown as, and how they are drawn; those that have a `place` differ from each other."""
-
-    text: str
-    place: int | None
-    look: Look
+_OTHERS = Look(SOFT, None)
 
 
 class Looks:
@@ -331,36 +324,28 @@ class Looks:
         texts = _in_order(story.lives)
         says_more = any(text != life.kind for life in story.lives for _, text in life.looks)
         self.change = any(len(life.looks) > 1 for life in story.lives)
-        self.kinds: list[Kind] = []
+        self.kinds: list[tuple[str, Look]] = []
         if len(texts) <= 1 and not says_more:
-            self._own = {
-                life.name: Kind(life.name, place, Look(PALETTE[place % len(PALETTE)], None))
-                for place, life in enumerate(story.lives)
-            }
+            self._own = {life.name: Look(PALETTE[place % len(PALETTE)], None) for place, life in enumerate(story.lives)}
             return
         drawn = texts if len(texts) <= KINDS_MAX else texts[: KINDS_MAX - 1]
-        self.kinds = [
-            Kind(text or _NAMELESS, place, look) for place, (text, look) in enumerate(looks_of(drawn).items())
-        ]
-        self._shared = dict(zip(drawn, self.kinds, strict=True))
+        self._shared = looks_of(drawn)
+        self.kinds = [(text or _NAMELESS, look) for text, look in self._shared.items()]
         if len(drawn) < len(texts):
-            self.kinds.append(Kind(f"{len(texts) - len(drawn):,} others", None, Look(SOFT, None)))
+            self.kinds.append((f"{len(texts) - len(drawn):,} others", _OTHERS))
 
-    def along(self, life: Life) -> list[tuple[Coordinates, Kind]]:
+    def along(self, life: Life) -> list[tuple[Coordinates, Look]]:
         """Return how an agent is drawn, and from where on."""
         if not self.kinds:
             return [(life.looks[0][0], self._own[life.name])]
-        return [(at, self._kind(text)) for at, text in life.looks]
+        return [(at, self._shared.get(text, _OTHERS)) for at, text in life.looks]
 
     def at(self, life: Life, time: float) -> Look:
         """Return how an agent is drawn at some lab time; if it changes then, how it is drawn afterwards."""
         if not self.kinds:
-            return self._own[life.name].look
+            return self._own[life.name]
         place = bisect_right(life.looks, time, key=lambda look: look[0][0])
-        return self._kind(life.looks[max(0, place - 1)][1]).look
-
-    def _kind(self, text: str) -> Kind:
-        return self._shared.get(text, self.kinds[-1])
+        return self._shared.get(life.looks[max(0, place - 1)][1], _OTHERS)
 
 
 def _in_order(lives: Sequence[Life]) -> list[str]:
