@@ -43,7 +43,7 @@ def model():
 COMMAND = """
 import os, sys
 from worldline import cli
-from worldline.processes import rank_end
+from worldline.processes import ranks
 os.environ["WOKEN"] = sys.argv[1]
 if sys.argv[1] == "1":
     rank_end._FIRST_RANK_S = 0.0  # Nobody else is to be waited for.

@@ -47,7 +47,7 @@ from worldline.search.searching import (
     search_seeds,
     write_saved,
 )
-from worldline.search.telling import StoryStep
+from worldline.search.properties import StoryStep
 
 
 class DayDeliveries:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from worldline.files.commands import command_for
+from worldline.files.loading import command_for
 from worldline.files.loading import (
     MODEL,
     Definition,
@@ -27,7 +27,7 @@ from worldline.files.loading import (
     load_module,
     unfit,
 )
-from worldline.files.parameters import pairs, parsed
+from worldline.files.loading import pairs, parsed
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import format_time
 from worldline.targets import federation, models

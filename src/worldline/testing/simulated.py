@@ -41,7 +41,7 @@ from worldline.search.properties import Happening, Property
 from worldline.search.schedules import as_schedules
 from worldline.search.searching import SECONDS_MAX, Report, TrialOutcome, search_seeds
 from worldline.search.shrinking import Shrunk
-from worldline.search.telling import story_lines
+from worldline.search.properties import story_lines
 from worldline.testing.forking import first_failing
 from worldline.testing.plugin import SEED, SEEDS, WORKERS
 

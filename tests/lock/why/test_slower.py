@@ -5,7 +5,7 @@ from __future__ import annotations
 from worldline.lock import Advance, Join, Publish, Subscription
 from worldline.lock.why.advice import account_in_words
 from worldline.lock.why.heard import Heard, stripped
-from worldline.lock.why.slower import account_of, changes, slower_in_words
+from worldline.lock.why.advice import account_of, changes, slower_in_words
 from worldline.model import MS, Network, link, plan
 
 PLAN = plan(["eye", "hand"], network=Network(default=link("5ms")))
