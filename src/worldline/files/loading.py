@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from difflib import get_close_matches
 from functools import lru_cache, partial, wraps
 from hashlib import blake2b, file_digest
@@ -30,16 +31,12 @@ from worldline.model.errors import (
     Interrupted,
     LossError,
     ModelError,
+    UsageError,
     WorldlineError,
     shown,
 )
-from collections.abc import Iterable, Mapping
-from datetime import timedelta
-from typing import Any
-from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.reading import as_time
 from worldline.model.time import US
-from pathlib import Path
 
 # Which code a run is made of: hashes of users' files, and versions of the libraries that they import.
 #

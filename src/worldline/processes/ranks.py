@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
 import sys
 import time
 import traceback
@@ -10,17 +12,10 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any, NoReturn, TypeVar, cast
 
-from worldline.model.errors import ConfigurationError, LossError, WorldlineError
+from worldline.model.errors import ConfigurationError, Interrupted, LossError, WorldlineError
 from worldline.processes.executor import load_mpi
 from worldline.processes.failures import Failure, told
 from worldline.processes.forking import end_stray
-import atexit
-import os
-import signal
-import sys
-import time
-from typing import Any
-from worldline.model.errors import Interrupted
 
 # Frames between the ranks of MPI.
 

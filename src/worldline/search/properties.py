@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -30,21 +30,17 @@ from msgspec import Struct, json
 from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome
 from worldline.model.blame import said_of
-from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
-from worldline.model.lifecycle import FAULT_LOG
-from worldline.model.payload import from_json
-from worldline.model.reading import as_time
-from worldline.model.time import FOREVER, TimeLike, format_time
-from worldline.processes.failures import is_from_outside
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 from worldline.model.draws.distributions import DrawnValue
 from worldline.model.draws.names import MessageFate, fate_of
-from worldline.model.errors import shortened
-from worldline.model.lifecycle import ESTOP_LOG
+from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shortened, shown
+from worldline.model.lifecycle import ESTOP_LOG, FAULT_LOG
+from worldline.model.payload import from_json
+from worldline.model.reading import as_time
 from worldline.model.segments import read_any, read_segment
 from worldline.model.text import printable
-from worldline.model.time import format_time
+from worldline.model.time import FOREVER, TimeLike, format_time
+from worldline.processes.failures import is_from_outside
+
 
 class JudgedRun(Protocol):
     """What a check looks at, whichever room has made it."""

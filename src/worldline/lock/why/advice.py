@@ -51,11 +51,6 @@ from worldline.model.path import Paths
 from worldline.model.plan import Plan
 from worldline.model.text import counted
 from worldline.model.time import FOREVER, MS, SECOND, TIME_MAX, format_time
-from collections.abc import Mapping
-from typing import NamedTuple
-from worldline.lock.why.heard import ComputingTally, Habits, Heard, WaitingTally, waits_in
-from worldline.lock.why.words import way
-from worldline.model.plan import Plan
 
 # Plays scripts on a wall clock that is itself simulated: the arbiter runs again, on another network if need be.
 #
@@ -515,11 +510,27 @@ def _longer_latency(latency: Latency, longer: int) -> Latency:
 _LINKS_SHOWN = 20
 
 
-def account_in_words(
-    name: str, tally: WaitingTally, habits: Habits, computing: ComputingTally | None = None
-) -> list[str]:
+class RunAccount(NamedTuple):
+    """Where the time of a run went."""
+
+    habits: Habits
+    waiting: WaitingTally
+    computing: ComputingTally
+
+    @property
+    def took(self) -> int:
+        return self.habits.took
+
+
+def account_of(plan: Plan, noted: Iterable[Heard]) -> RunAccount:
+    """Add up what was noted of a run."""
+    habits, computing = Habits(), ComputingTally()
+    return RunAccount(habits, WaitingTally(waits_in(plan, habits.listening(noted), computing)), computing)
+
+
+def account_in_words(name: str, run: RunAccount) -> list[str]:
     """Say how long participants waited in a run and for what, and how long they computed."""
-    people, took = len(habits.of), habits.took
+    people, took, tally = len(run.habits.of), run.took, run.waiting
     together = f"together they waited {lasting(tally.waited)} for each other"
     share = f"{_share(tally.waited, took * people)} of their time"
     lines = [f"{name}: {counted(people, 'participant')}, {lasting(took)}; {together}, {share}"]
@@ -537,8 +548,8 @@ def account_in_words(
     ]
     waited, awaited = _ranked(tally.by_participant), _ranked(tally.by_holder)
     lines += ["", f"who waited          {waited}", f"who was waited for  {awaited}"]
-    if computing is not None and computing.computed:
-        lines.append(f"who computed        {_computed(computing)}")
+    if run.computing.computed:
+        lines.append(f"who computed        {_computed(run.computing)}")
     return lines
 
 
@@ -560,18 +571,13 @@ def advice_in_words(advice: Sequence[Advice]) -> list[str]:
     return [_told(each) for each in advice]
 
 
-def account_as_plain(
-    name: str,
-    tally: WaitingTally,
-    habits: Habits,
-    advice: Sequence[Advice],
-    computing: ComputingTally | None = None,
-) -> dict[str, Any]:
+def account_as_plain(name: str, run: RunAccount, advice: Sequence[Advice]) -> dict[str, Any]:
     """Return the same for JSON; times are in nanoseconds, the simulated ones and those of the wall clock."""
+    tally = run.waiting
     return {
         "name": name,
-        "took": habits.took,
-        "participants": list(habits.of),
+        "took": run.took,
+        "participants": list(run.habits.of),
         "waited": tally.waited,
         "waits": tally.waits,
         "held": tally.held,
@@ -580,8 +586,8 @@ def account_as_plain(
         ],
         "by_participant": tally.by_participant,
         "by_holder": tally.by_holder,
-        "computed": {} if computing is None else computing.computed,
-        "steps": {} if computing is None else computing.steps,
+        "computed": run.computing.computed,
+        "steps": run.computing.steps,
         "advice": [
             {
                 "text": each.text,
@@ -621,24 +627,6 @@ def _ranked(by_name: dict[str, int]) -> str:
 
 _LEAST = 0.02  # Of the longer run: less is luck.
 _SHOWN_MAX = 12
-
-
-class RunAccount(NamedTuple):
-    """Where the time of a run went."""
-
-    habits: Habits
-    waiting: WaitingTally
-    computing: ComputingTally
-
-    @property
-    def took(self) -> int:
-        return self.habits.took
-
-
-def account_of(plan: Plan, noted: list[Heard]) -> RunAccount:
-    """Add up what was noted of a run."""
-    habits, computing = Habits(), ComputingTally()
-    return RunAccount(habits, WaitingTally(waits_in(plan, habits.listening(noted), computing)), computing)
 
 
 class Change(NamedTuple):
