@@ -32,7 +32,7 @@ from rich.table import Table
 
 from worldline.federation.participant.solo import reach_in, replay_alone
 from worldline.history.observer import Observer
-from worldline.history.replay.following import RecordedParts
+from worldline.history.replay import RecordedParts
 from worldline.history.telling import SeveralObservers
 from worldline.lock.feeding import Feeding
 from worldline.recording import Recording

@@ -16,8 +16,7 @@ from tests.lock.worlds import make_world
 from tests.soaking import later
 from worldline import Federation, Network, Participant, Program, link, run
 from worldline.federation.participant.solo import SoloReplay, reach_in, replay_alone, rules_alone
-from worldline.history.replay.following import RecordedParts
-from worldline.history.replay.retelling import RetoldDifference
+from worldline.history.replay import RecordedParts, RetoldDifference
 from worldline.lock.feeding import Feeding
 from worldline.model import WorldlineError
 from worldline.model.lifecycle import lifecycle_of

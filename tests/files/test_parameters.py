@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from worldline.files.parameters import pairs, parsed
+from worldline.files.loading import pairs, parsed
 from worldline.model.errors import ConfigurationError, UsageError
 
 DEFAULTS = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from worldline.history.diff.account import Account, Membership, Sending
-from worldline.history.replay.following import Following, RecordedParts
-from worldline.history.replay.retelling import RetoldDifference
+from worldline.history.replay import Following, RecordedParts, RetoldDifference
 
 SENDINGS: list[Sending] = [
     (5, "ann", "ball", b"1", [(9, "bob", 0, None)], 0),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from worldline.history.diff.account import Account, Membership, Sending
-from worldline.history.replay.following import RecordedParts
+from worldline.history.replay import RecordedParts
 from worldline.model.time import FOREVER
 
 STAYS = {"ann": Membership(0, 100), "bob": Membership(0, 100)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from worldline.history.journal import Received, Sent
 from worldline.history.outcome import End
-from worldline.history.replay.retelling import account_of
+from worldline.history.replay import account_of
 from worldline.model.message import Message
 
 

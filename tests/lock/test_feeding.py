@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from worldline.history.diff.account import Account, Membership
-from worldline.history.replay.following import RecordedParts
-from worldline.history.replay.retelling import RetoldDifference
+from worldline.history.replay import RecordedParts, RetoldDifference
 from worldline.lock import Advance, Grant, Invite, Join, Leave, Log, Next, Reached, StartRun, Stop, Subscribe
 from worldline.lock.events import Peek, Publish, Subscription, Unsubscribe
 from worldline.lock.feeding import Feeding, FeedingOver

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from worldline.history.replay.retelling import RetoldDifference
+from worldline.history.replay import RetoldDifference
 from worldline.lock import (
     Action,
     Advance,

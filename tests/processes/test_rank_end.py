@@ -43,10 +43,10 @@ def model():
 COMMAND = """
 import os, sys
 from worldline import cli
-from worldline.processes import rank_end
+from worldline.processes import ranks
 os.environ["WOKEN"] = sys.argv[1]
 if sys.argv[1] == "1":
-    rank_end._FIRST_RANK_S = 0.0  # Nobody else is to be waited for.
+    ranks._FIRST_RANK_S = 0.0  # There is no other to be waited for.
 sys.argv = ["worldline", "run", sys.argv[2], "--executor", "mpi", "--until", "10000h", "-q", "--record", sys.argv[3]]
 cli.main()
 """

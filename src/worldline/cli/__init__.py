@@ -50,7 +50,7 @@ def main() -> NoReturn:
     finally:
         _is_loaded()
     if code == INTERRUPTED:
-        from worldline.processes.rank_end import end_all_at_exit
+        from worldline.processes.ranks import end_all_at_exit
 
         end_all_at_exit()
     if code:

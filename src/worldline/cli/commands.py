@@ -303,6 +303,8 @@ _HOMES = {
     "digest": "info",
     "export": "info",
     "metasim": "serve",
+    "simpy": "run",
+    "check": "search",
 }
 """Commands that share a module."""
 
@@ -334,7 +336,7 @@ def _loaded(name: str) -> Any:
         for part, each in parts.items():
             alone.command(part, cls=HelpfulCommand)(flat(each))
     else:
-        completed = staticmethod(getattr(module, "completed", HelpfulCommand.completed))
+        completed = staticmethod(getattr(function, "completed", HelpfulCommand.completed))
         kind = type("_Command", (HelpfulCommand,), {"completed": completed, "examples": EXAMPLES[name]})
         alone.command(name, cls=kind, epilog=getattr(module, "EPILOG", None))(flat(function))
     return get_command(alone)

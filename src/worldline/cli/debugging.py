@@ -22,7 +22,7 @@ from worldline.model import Interrupted, WorldlineError
 if TYPE_CHECKING:
     from worldline.cli.screen import Screen
     from worldline.federation.participant.participant import Participant
-    from worldline.history.replay.retelling import RetoldDifference
+    from worldline.history.replay import RetoldDifference
 
 # Lends the terminal to a participant that is debugged, and takes it back.
 #

@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress
-from worldline.cli.options import PageOptions, shelf_at, takes
-from worldline.cli.paging import PAGE, page_of_ready
+from worldline.cli.options import PAGE, PageOptions, refuse_given, shelf_at, takes
+from worldline.cli.paging import page_of_ready
 from worldline.cli.runner import interruptible, recording_of, run_to_end
 from worldline.cli.search_story import OF_SEEDS, Searched, SeedsOptions, run_search
-from worldline.files.parameters import pairs
+from worldline.files.loading import pairs
 from worldline.files.saving import destination
 from worldline.files.saving import save as save_file
 from worldline.history.observer import Observer
@@ -124,12 +124,6 @@ class TrialOptions(Struct, frozen=True, kw_only=True):
         }
         is_plain = all(value is None or name in ("parameters", "until") for name, value in said.items())
         return structs.replace(trial, **{name: value for name, value in said.items() if value is not None}), is_plain
-
-
-class NodesSeeds(SeedsOptions, frozen=True, kw_only=True):
-    """How many seeds are tried, and what shrinking leaves alone."""
-
-    keep: str | None = None
 
 
 class NodesOutputs(Struct, frozen=True, kw_only=True):
@@ -398,7 +392,7 @@ def nodes(
     file: Path | None = None,
     options: TrialOptions,
     seconds_max: float = SECONDS_MAX,
-    search: NodesSeeds,
+    search: SeedsOptions,
     schedule: Path | None = None,
     save_to: Path | None = None,
     outputs: NodesOutputs,
@@ -414,7 +408,7 @@ def nodes(
         return
     target = ""
     if schedule is not None:
-        _check_alone(context)
+        refuse_given(context, _BESIDE_A_SCHEDULE, "--schedule: a schedule says all of that itself")
         trial, source = load(schedule, file)
     else:
         trial, source = _trial(algorithm, file, options.seed), file
@@ -455,16 +449,6 @@ _BESIDE_A_SCHEDULE = (
     "host",
     "no_browser",
 )
-
-
-def _check_alone(context: typer.Context) -> None:
-    """Refuse options that a schedule would silently ignore: it says all of that itself."""
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE" and name not in _BESIDE_A_SCHEDULE:
-            given = next(each for each in context.command.params if each.name == name)
-            words = given.opts[0] if given.param_type_name == "option" else f"the argument {given.name}"
-            raise UsageError(f"{words} can't be used with --schedule: a schedule says all of that itself")
 
 
 def _trial(name: str | None, file: Path | None, seed: int | None) -> Trial:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -93,14 +93,29 @@ OF_FEDERATION = """
 """
 """The rows of the options of a federation's run, for commands that take nothing else."""
 
+PAGE = """
+    The page:
+    --watch
+    --port
+    --host
+    --no-browser
+"""
+"""The rows of the options of a page, for commands that run something."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def takes(*rows: str) -> Callable[[Command], Command]:
-    """Declare what stands on the command line of a command, in that order."""
+def takes(
+    *rows: str, completed: Callable[[list[str]], list[str]] = lambda arguments: arguments
+) -> Callable[[Command], Command]:
+    """Declare what stands on the command line of a command, in that order.
+
+    `completed` adds to the arguments what may be left out.
+    """
 
     def declare(command: Command) -> Command:
         command.rows = dict(_declared(rows))  # type: ignore[attr-defined]
+        command.completed = completed  # type: ignore[attr-defined]
         return command
 
     return declare
@@ -138,6 +153,15 @@ def _rows(text: str) -> Iterator[tuple[str | None, str, str, str]]:
             found = _NAMED.fullmatch(named)
             assert found is not None, line
             yield panel, found[1] or "", found[2], said
+
+
+def refuse_given(context: typer.Context, allowed: Collection[str], why: str) -> None:
+    """Refuse what is on a command line besides what is `allowed`, since nothing would come of it."""
+    for each in context.command.params:
+        source = context.get_parameter_source(each.name or "")
+        if source is not None and source.name == "COMMANDLINE" and each.name not in allowed:
+            words = each.opts[0] if each.param_type_name == "option" else f"the argument {each.name}"
+            raise UsageError(f"{words} can't be used with {why}")
 
 
 def _bounded(value: float | None) -> float | None:

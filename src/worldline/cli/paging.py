@@ -13,15 +13,6 @@ from worldline.targets.federation import ReadyFederation
 if TYPE_CHECKING:
     from worldline.watch.live import LiveRun
 
-PAGE = """
-    The page:
-    --watch
-    --port
-    --host
-    --no-browser
-"""
-"""The rows of the options of a page, for commands that run something."""
-
 
 @contextmanager
 def page_of(

@@ -21,8 +21,7 @@ from worldline.federation.participant.solo import reach_in, replay_alone, rules_
 from worldline.history.diff.account import NOTES, named
 from worldline.history.diff.values import payload_text
 from worldline.history.observer import Observer
-from worldline.history.replay.following import Following, RecordedParts
-from worldline.history.replay.retelling import RetoldDifference
+from worldline.history.replay import Following, RecordedParts, RetoldDifference
 from worldline.history.telling import SeveralObservers
 from worldline.lock.feeding import Feeding
 from worldline.model.errors import NonDeterminism, UsageError, shown

@@ -18,10 +18,9 @@ from worldline.model.draws.distributions import DrawnValue
 from worldline.model.errors import Interrupted, Stuck, WorldlineError
 from worldline.model.text import counted
 from worldline.search.day import USUAL_DAY, Day
-from worldline.search.properties import Happening
+from worldline.search.properties import Happening, story_lines
 from worldline.search.searching import Recipe, Report, Tried, remarks_on, search_seeds
 from worldline.search.shrinking import RUNS_MAX
-from worldline.search.telling import story_lines
 
 T = TypeVar("T", bound=Tried)
 
@@ -36,12 +35,13 @@ OF_SEEDS = """
 
 
 class SeedsOptions(Struct, frozen=True, kw_only=True):
-    """How many seeds are tried, and what is done with the one that fails."""
+    """How many seeds are tried, and what is done with the one that fails; `keep` is what shrinking leaves alone."""
 
     seeds: int | None = None
     workers: int | None = None
     keep_going: bool = False
     no_shrink: bool = False
+    keep: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from worldline.cli.console import warn
 from worldline.cli.options import (
     OF_FEDERATION,
+    PAGE,
     PageOptions,
     RecordingOptions,
     ServerOptions,
@@ -67,13 +68,8 @@ if TYPE_CHECKING:
     --no-record
     --force
     --quiet
-
-    The page:
-    --watch
-    --port
-    --host
-    --no-browser
     """,
+    PAGE,
 )
 def serve(
     file: Path,
@@ -253,13 +249,8 @@ def metasim() -> None:
     --no-record
     --force
     --quiet
-
-    The page:
-    --watch
-    --port
-    --host
-    --no-browser
-    """
+    """,
+    PAGE,
 )
 def metasim_serve(
     clients: list[str],

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, output_free_for, print_json, progress
-from worldline.cli.options import PageOptions, shelf_at, takes
-from worldline.cli.paging import PAGE, page_of_ready
+from worldline.cli.options import PAGE, PageOptions, refuse_given, shelf_at, takes
+from worldline.cli.paging import page_of_ready
 from worldline.cli.runner import recording_of, run_to_end
-from worldline.files.parameters import pairs
+from worldline.files.loading import pairs
 from worldline.files.saving import destination
 from worldline.files.saving import save as save_file
 from worldline.history.observer import Observer
@@ -80,22 +80,13 @@ class SpacetimeOutputs(Struct, frozen=True, kw_only=True):
             if path is not None and not destination(path).is_stream and path.suffix != suffix:
                 raise UsageError(f"{path} doesn't end in {suffix}", advice="its name says what it is")
 
-
-class SpacetimeNarrator:
-    """Tells a run when it is over: only then is the order of what happened known."""
-
-    def __init__(self, outputs: SpacetimeOutputs) -> None:
-        self._console = PlainConsole(sys.stderr if outputs.as_json else None)
-        self._as_json = outputs.as_json
-        self.is_told = not outputs.quiet
-
     def tell(self, records: Sequence[AgentRecord]) -> None:
         """Print what agents have noted, or all records as JSON."""
-        if not self.is_told:
+        if self.quiet:
             return
         try:
             for record in records:
-                if self._as_json:
+                if self.as_json:
                     print_json(record)
                 elif record.kind == "log":
                     print(printable(f"{record.at[0]:12.6f}  {record.agent}: {record.what}"))
@@ -105,17 +96,13 @@ class SpacetimeNarrator:
 
     def say(self, line: str) -> None:
         """Say something of the run that isn't part of what happens in it."""
-        if self.is_told and not self._as_json:
-            self._console.print(line)
-
-    def warn(self, text: str) -> None:
-        """Say what went wrong besides."""
-        PlainConsole(sys.stderr).print(f"worldline: {text}")
+        if not self.quiet and not self.as_json:
+            PlainConsole().print(line)
 
     def conclude(self, *lines: str) -> None:
-        for line in lines:
-            if line:
-                self._console.print(line)
+        """Say what has come of the run."""
+        for line in filter(None, lines):
+            PlainConsole(sys.stderr if self.as_json else None).print(line)
 
 
 def drawn(
@@ -154,7 +141,7 @@ def checked(records: Sequence[AgentRecord], scene: Scene) -> str:
 # Looks again at a run through spacetime that was recorded.
 
 
-def retell(path: Path, narrator: SpacetimeNarrator, outputs: SpacetimeOutputs) -> None:
+def retell(path: Path, outputs: SpacetimeOutputs) -> None:
     """Show a recorded run as if it had just been run."""
     recording = Recording(path)
     verdict = recording.verify()
@@ -167,8 +154,8 @@ def retell(path: Path, narrator: SpacetimeNarrator, outputs: SpacetimeOutputs) -
     except UsageError as error:
         raise UsageError(f"{path}: {error.problem}", advice=error.advice) from error
     save(drawn(records, scene, f"{recording.header.federation}, seed {recording.header.seed}", outputs))
-    narrator.tell(records)
-    narrator.conclude(
+    outputs.tell(records)
+    outputs.conclude(
         checked(records, scene) if outputs.is_checked else "",
         f"{counted(len(records), 'record')}, {f'digest {digest}' if (digest := recording.outcome.digest) else verdict}",
     )
@@ -199,8 +186,7 @@ def run_one(
     end = options.end(example)
     parameters = example.parsed(pairs(options.parameters))
     outputs.check()
-    narrator = SpacetimeNarrator(outputs)
-    simulation = example.build(seed=options.seed, trace=narrator.is_told or outputs.needs_records, **parameters)
+    simulation = example.build(seed=options.seed, trace=not outputs.quiet or outputs.needs_records, **parameters)
     simulation.executor = executor
     ready = ready_spacetime(example.definition, simulation, end)
     ready.target, ready.options = target, RunOptions(settings=options.parameters)
@@ -210,19 +196,19 @@ def run_one(
             return simulation.run(until=end, observer=observer, watch=watch)
         except WorldlineError:
             if simulation.is_main and simulation.records_of_failure is not None:
-                _show_failure(example, simulation, narrator, outputs)
+                _show_failure(example, simulation, outputs)
             raise
 
     def tell(outcome: SpacetimeOutcome) -> None:
         if simulation.is_main:
             pictures = drawn(outcome.kept or [], simulation.scene(outcome.until), _title(example, simulation), outputs)
             save(pictures)
-            narrator.tell(outcome.kept or [])
+            outputs.tell(outcome.kept or [])
 
     with page_of_ready(ready, paging) as page:
         outcome = run_to_end(
             run,
-            recording_of(ready.recorder, shelf if simulation.is_main else None, narrator.say),
+            recording_of(ready.recorder, shelf if simulation.is_main else None, outputs.say),
             showing=progress if simulation.is_main else nullcontext,
             ended=tell,
             page=page,
@@ -234,26 +220,24 @@ def run_one(
     try:
         words = example.judged(simulation, outcome)
     finally:  # What has happened is known, also if it may not.
-        narrator.conclude(words, verdict, str(outcome))
+        outputs.conclude(words, verdict, str(outcome))
 
 
 def _title(example: Example, simulation: ForwardSimulation) -> str:
     return f"{example.name}, seed {simulation.seed}"
 
 
-def _show_failure(
-    example: Example, simulation: ForwardSimulation, narrator: SpacetimeNarrator, outputs: SpacetimeOutputs
-) -> None:
+def _show_failure(example: Example, simulation: ForwardSimulation, outputs: SpacetimeOutputs) -> None:
     """Tell and draw what came before a failure, which helps to find out why. The failure stays the error."""
     records = simulation.records_of_failure or []
     scene = simulation.scene(max((record.at[0] for record in records), default=0.0))
-    narrator.tell(records)
+    outputs.tell(records)
     try:
         save(drawn(records, scene, _title(example, simulation), outputs))
         if simulation.failure_of_observer is not None:
             raise simulation.failure_of_observer
     except WorldlineError as error:
-        narrator.warn(str(error))
+        PlainConsole(sys.stderr).print(f"worldline: {error}")
 
 
 LIST = "list"
@@ -297,9 +281,9 @@ def spacetime(
     shelf = shelf_at(outputs.record, force=outputs.force)
     context.with_resource(output_free_for(shelf))
     if example is not None and example.endswith(_RECORDING) and file is None:
-        _check_alone(context)
+        refuse_given(context, _BESIDE_A_RECORDING, "a recording: its run is over")
         outputs.check()
-        retell(Path(example), SpacetimeNarrator(outputs), outputs)
+        retell(Path(example), outputs)
         return
     executor = as_executor(options.executor, EXECUTORS)
     try:
@@ -312,15 +296,6 @@ def spacetime(
 
 # What goes with a recording: how it is shown, not what happens.
 _BESIDE_A_RECORDING = ("example", "diagram", "animation", "is_checked", "as_json", "quiet")
-
-
-def _check_alone(context: typer.Context) -> None:
-    """Refuse options that a recording would silently ignore."""
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE" and name not in _BESIDE_A_RECORDING:
-            given = "set" if name == "parameters" else name
-            raise UsageError(f"--{given} can't be used with a recording: its run is over")
 
 
 def _example(name: str | None, file: Path | None) -> Example:

@@ -26,8 +26,8 @@ from worldline.nodes.trial import story_steps as nodes_story_steps
 from worldline.recording import Recording
 from worldline.recording.comparing import compare_recordings
 from worldline.search.day import USUAL_DAY
+from worldline.search.properties import StoryStep, story_steps
 from worldline.search.searching import SECONDS_MAX, deadline
-from worldline.search.telling import StoryStep, story_steps
 from worldline.targets import RunOptions
 from worldline.targets.trials import TrialRequest, is_saved_trial, load_trial_request, made_trial
 from worldline.watch.live import LiveRun

@@ -20,10 +20,19 @@ from worldline.cli.options import takes
 from worldline.federation.operator import Operator
 from worldline.files.saving import destination, save
 from worldline.lock.states import State
-from worldline.lock.why.advice import HEARD_MAX, Advice, Advisor, account_as_plain, account_in_words, advice_in_words
-from worldline.lock.why.heard import ComputingTally, Habits, WaitingTally, situation_at, waits_in
+from worldline.lock.why.advice import (
+    HEARD_MAX,
+    Advice,
+    Advisor,
+    account_as_plain,
+    account_in_words,
+    account_of,
+    advice_in_words,
+    changes,
+    slower_in_words,
+)
+from worldline.lock.why.heard import WaitingTally, situation_at
 from worldline.lock.why.reasons import Situation, Standing
-from worldline.lock.why.slower import account_of, changes, slower_in_words
 from worldline.lock.why.words import (
     as_plain,
     chains,
@@ -74,13 +83,11 @@ def moment(timing: Timing, at: int | None) -> Situation:
 def account(timing: Timing, recording: Path | None, *, as_json: bool, advise: bool) -> None:
     """Say who waited for whom in all, and what would help."""
     plan, name = timing.header.plan, timing.header.name
-    habits = Habits()
-    computing = ComputingTally()
-    tally = WaitingTally(waits_in(plan, habits.listening(timing.heard()), computing))
+    run = account_of(plan, timing.heard())
     _check_same(timing, recording)
     console = PlainConsole()
     if not as_json:
-        for line in account_in_words(name, tally, habits, computing):
+        for line in account_in_words(name, run):
             console.print(line)
         if timing.end is None:
             if timing.is_cut_off:
@@ -92,10 +99,10 @@ def account(timing: Timing, recording: Path | None, *, as_json: bool, advise: bo
         if advise:
             console.print("")
     advice: list[Advice] = []
-    if advise and tally.waited:
-        advice = Advisor(plan, list(islice(timing.heard(), HEARD_MAX)), habits).advice()
+    if advise and run.waiting.waited:
+        advice = Advisor(plan, list(islice(timing.heard(), HEARD_MAX)), run.habits).advice()
     if as_json:
-        print_json(account_as_plain(name, tally, habits, advice, computing))
+        print_json(account_as_plain(name, run, advice))
     elif advise:
         for line in advice_in_words(advice):
             console.print(line)
@@ -104,7 +111,7 @@ def account(timing: Timing, recording: Path | None, *, as_json: bool, advise: bo
 def compare(first: str, second: str, *, as_json: bool) -> None:
     """Say what got slower from one run to the other."""
     timings = timing_for(first), timing_for(second)
-    before, after = (account_of(each.header.plan, list(each.heard())) for each in timings)
+    before, after = (account_of(each.header.plan, each.heard()) for each in timings)
     if all(each.end for each in timings) and timings[0].end != timings[1].end:
         warn("their digests differ: they aren't the same run, so one may have more to do than the other")
     if as_json:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from worldline.cli.console import PlainConsole, progress, remark
-from worldline.cli.options import PageOptions, shelf_at, takes, token_in
-from worldline.cli.paging import PAGE, page_of
+from worldline.cli.options import PAGE, PageOptions, shelf_at, takes, token_in
+from worldline.cli.paging import page_of
 from worldline.cli.runner import interruptible, recording_of, run_to_end
 from worldline.federation.address import parse_address
 from worldline.files.saving import save
@@ -436,6 +436,20 @@ def _ask() -> None:
     print(_PROMPT, end="", flush=True)
 
 
+def completed(arguments: list[str]) -> list[str]:
+    """Return the arguments with a value for a bare --console: the keyboard."""
+    found: list[str] = []
+    for argument, following in zip(arguments, [*arguments[1:], None], strict=True):
+        found.append(argument)
+        if argument == "--console" and (following is None or not _is_script(following)):
+            found.append(_STDIN)
+    return found
+
+
+def _is_script(text: str) -> bool:
+    return text == _STDIN or not (text.startswith("-") or text.endswith((".sdf", ".world")))
+
+
 @takes(
     f"""
     file: FILE.sdf  The world, in Gazebo's SDF.
@@ -477,6 +491,7 @@ def _ask() -> None:
     --interactions FILE  Write down what was done to the run.
     """,
     PAGE,
+    completed=completed,
 )
 def world(
     file: Path, course: CourseOptions, network: NetworkOptions, outputs: WorldOutputs, paging: PageOptions
@@ -509,20 +524,6 @@ def world(
         raise UsageError("--local-secondaries starts all there is", advice="leave out --network-role")
     session = WorldSession(file, engine, description, course, network, secondaries, outputs)
     session.run(shelf_at(outputs.record, force=outputs.force), paging)
-
-
-def completed(arguments: list[str]) -> list[str]:
-    """Return the arguments with a value for a bare --console: the keyboard."""
-    found: list[str] = []
-    for argument, following in zip(arguments, [*arguments[1:], None], strict=True):
-        found.append(argument)
-        if argument == "--console" and (following is None or not _is_script(following)):
-            found.append(_STDIN)
-    return found
-
-
-def _is_script(text: str) -> bool:
-    return text == _STDIN or not (text.startswith("-") or text.endswith((".sdf", ".world")))
 
 
 def _check(description: WorldDescription, engine: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from worldline.experiments.table import Cell
-from worldline.files.parameters import pairs
+from worldline.files.loading import pairs
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
 from worldline.model.randomness import Stream
 from worldline.model.reading import as_time

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from difflib import get_close_matches
 from functools import lru_cache, partial, wraps
 from hashlib import blake2b, file_digest
@@ -30,9 +31,12 @@ from worldline.model.errors import (
     Interrupted,
     LossError,
     ModelError,
+    UsageError,
     WorldlineError,
     shown,
 )
+from worldline.model.reading import as_time
+from worldline.model.time import US
 
 # Which code a run is made of: hashes of users' files, and versions of the libraries that they import.
 #
@@ -376,3 +380,81 @@ def _missing(path: Path, name: str, module: ModuleType, kinds: tuple[type, ...],
     if near:
         return ConfigurationError(f"{path} defines {near[0]}, but no model", advice="did you mean model?")
     return ConfigurationError(f"{path} defines no model", advice=choice)
+
+
+# Parameters that are given as texts, such as those of ``--set NAME=VALUE``.
+
+
+_BOOLS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+_OPTIONS = ("seed", "until", "executor")  # What isn't a parameter, but an option of its own.
+_KINDS = (bool, float, int, str)
+
+
+def pairs(texts: Iterable[str]) -> dict[str, str]:
+    """Take apart texts of the form NAME=VALUE."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--set {text} sets nothing", advice="write --set NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def parsed(owner: str, defaults: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    """Read the parameters of something; each is of the kind of its default."""
+    found: dict[str, Any] = {}
+    for name, text in texts.items():
+        if name not in defaults:
+            if name in _OPTIONS:
+                advice = f"write --{name} {text}"
+                raise ConfigurationError(f"{owner} has no parameter {shown(name)} of its own", advice=advice)
+            there = ", ".join(f"{key}={value}" for key, value in defaults.items()) or "it has none"
+            raise ConfigurationError(f"{owner} has no parameter {shown(name)}", advice=f"parameters: {there}")
+        found[name] = _as_its_default(owner, name, defaults[name], text)
+    return found
+
+
+def _as_its_default(owner: str, name: str, default: Any, text: str) -> Any:
+    kind = str if default is None else type(default)
+    if kind is timedelta:
+        return _as_timedelta(text, f"a value of {name}")
+    if kind not in _KINDS:
+        raise ConfigurationError(
+            f"{owner}: {name} can't be set here: it is {shown(default)}",
+            advice="numbers, text, times, yes and no can",
+        )
+    try:
+        return _BOOLS[text.lower()] if kind is bool else kind(text)
+    except (ValueError, KeyError):
+        raise ConfigurationError(
+            f"{owner}: {name} can't be {shown(text)}", advice=f"write a value like {default!r}"
+        ) from None
+
+
+def _as_timedelta(text: str, what: str) -> timedelta:
+    time = as_time(text, what)
+    if time % US:
+        raise ConfigurationError(f"{what} can't be {text}", advice="a timedelta is in whole microseconds")
+    return timedelta(microseconds=time // US)
+
+
+# Which command takes which kind of file: for errors about one that was given to another command.
+
+
+_COMMANDS = {
+    ".toml": "worldline run {} runs it",
+    ".py": "worldline run {} runs it",
+    ".sdf": "worldline run {} --until 10s runs it",
+    ".world": "worldline run {} --until 10s runs it",
+    ".mcap": "worldline info {} shows it",
+    ".sweep": "worldline sweep {} shows it",
+    ".timing": "worldline why {} reads it",
+    ".json": "if a search has saved it, worldline view {} --target TARGET shows it",
+}
+
+
+def command_for(file: object) -> str | None:
+    """Return what takes a file with such a name, in words; None, if nothing does."""
+    words = _COMMANDS.get(Path(str(file)).suffix)
+    return None if words is None else words.format(file)

@@ -25,7 +25,7 @@ from worldline.federation.participant.program import Program
 from worldline.federation.server.host import Host
 from worldline.federation.server.run_journal import ANSWERS, FollowedJournal, JournalRecord, RecordKind
 from worldline.files.saving import ScratchFolder
-from worldline.history.replay.retelling import RetoldDifference
+from worldline.history.replay import RetoldDifference
 from worldline.launch.file.setup import ParticipantSetup, unused_name
 from worldline.lock import Action, Join, ParticipantEvent
 from worldline.lock.rehearsal import Rehearsal

@@ -94,7 +94,6 @@ from worldline.lock.remarks import Remarks, Standstill
 from worldline.lock.router import Router
 from worldline.lock.states import ASKING, PHASES, WAITING, Phase, State
 from worldline.lock.why.reasons import Why, explain, waits_of
-from worldline.model.draws.checks import check_matched
 from worldline.model.draws.names import concerns
 from worldline.model.errors import (
     ConfigurationError,
@@ -107,7 +106,7 @@ from worldline.model.lifecycle import LOG_KINDS, MEASURE_LINE
 from worldline.model.links import as_buffer
 from worldline.model.message import check_name
 from worldline.model.payload import PAYLOAD_MAX, from_json
-from worldline.model.plan import Plan, check_plan
+from worldline.model.plan import Plan, check_matched, check_plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, format_time
 

@@ -23,8 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from worldline.history.replay.following import RecordedParts
-from worldline.history.replay.retelling import RetoldDifference, Utterance, compared
+from worldline.history.replay import RecordedParts, RetoldDifference, Utterance, compared
 from worldline.lock.events import (
     Action,
     Advance,

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from worldline.history.replay.retelling import SENDS, Utterance, compared
+from worldline.history.replay import SENDS, Utterance, compared
 from worldline.lock.events import (
     Action,
     Advance,

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from worldline.files.parameters import parsed
+from worldline.files.loading import parsed
 from worldline.model.errors import ConfigurationError, shown
 from worldline.nodes.faults import parse_kinds
 from worldline.nodes.node import Node

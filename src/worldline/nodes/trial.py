@@ -36,7 +36,7 @@ from worldline.nodes.topology import Topology
 from worldline.nodes.trace import Delays, Deliveries, MessageId, NodeRecord, Script
 from worldline.processes.executor import Executor, as_executor
 from worldline.search.day import USUAL_DAY, Day, DayDraws, as_day, draw_day
-from worldline.search.properties import AT_END, Property
+from worldline.search.properties import AT_END, Property, StoryStep
 from worldline.search.searching import (
     SAVED_FORMAT,
     SECONDS_MAX,
@@ -47,7 +47,6 @@ from worldline.search.searching import (
     search_seeds,
     write_saved,
 )
-from worldline.search.telling import StoryStep
 
 
 class DayDeliveries:

@@ -32,7 +32,7 @@ from mcap.records import Channel, Chunk, DataEnd, Footer, Header, Metadata, Sche
 from mcap.writer import MCAP0_MAGIC
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from worldline.files.commands import command_for
+from worldline.files.loading import command_for
 from worldline.model.errors import UsageError, shown
 from worldline.model.text import printable
 from worldline.model.time import FOREVER, TIME_MAX, format_time

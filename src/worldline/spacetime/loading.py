@@ -9,8 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from worldline.files.loading import MODEL, Definition, definition_in, unfit
-from worldline.files.parameters import parsed
+from worldline.files.loading import MODEL, Definition, definition_in, parsed, unfit
 from worldline.model.errors import ConfigurationError, shown
 from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.simulation import ForwardSimulation

@@ -22,7 +22,6 @@ from worldline.files.loading import Definition
 from worldline.history.observer import LOG, MEASURE, Observer
 from worldline.history.outcome import Outcome, Watch
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
-from worldline.model.draws.checks import check_own_draws, check_topics
 from worldline.model.draws.table import DrawInputs, Drawn, DrawRow, functions_in, read_draws
 from worldline.model.errors import ConfigurationError, Interrupted, UsageError, WorldlineError, shown
 from worldline.model.faults import (
@@ -35,7 +34,7 @@ from worldline.model.faults import (
     said_of_undrawn,
 )
 from worldline.model.payload import PAYLOAD_MAX
-from worldline.model.plan import Plan, check_plan
+from worldline.model.plan import Plan, check_own_draws, check_plan, check_topics
 from worldline.model.time import rounded_time
 from worldline.processes.executor import Executor, Kind, as_executor, readable_executor
 from worldline.targets.ready import FederationOptions, Ready, RunOptions, end_of, parts_of

@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from worldline.files.commands import command_for
 from worldline.files.loading import (
     MODEL,
     Definition,
+    command_for,
     defines_model,
     definition_in,
     imports_simpy,
     load_module,
+    pairs,
+    parsed,
     unfit,
 )
-from worldline.files.parameters import pairs, parsed
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import format_time
 from worldline.targets import federation, models

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from worldline.files.loading import Definition
-from worldline.files.parameters import parsed
+from worldline.files.loading import Definition, parsed
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome, Watch
 from worldline.model.errors import ConfigurationError, UsageError

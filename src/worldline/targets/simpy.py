@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from worldline.files.loading import Definition, binds_model
-from worldline.files.parameters import pairs, parsed
+from worldline.files.loading import Definition, binds_model, pairs, parsed
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome, Watch

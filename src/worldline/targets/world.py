@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from worldline.files.parameters import pairs, parsed
+from worldline.files.loading import pairs, parsed
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome, Watch

@@ -37,11 +37,10 @@ from worldline.model.time import TimeLike, format_time
 from worldline.programs.machine import Machine
 from worldline.programs.reals import here
 from worldline.search.day import USUAL_DAY
-from worldline.search.properties import Happening, Property
+from worldline.search.properties import Happening, Property, story_lines
 from worldline.search.schedules import as_schedules
 from worldline.search.searching import SECONDS_MAX, Report, TrialOutcome, search_seeds
 from worldline.search.shrinking import Shrunk
-from worldline.search.telling import story_lines
 from worldline.testing.forking import first_failing
 from worldline.testing.plugin import SEED, SEEDS, WORKERS
 

@@ -12,6 +12,7 @@ from worldline.lock.why.advice import (
     _ranked,
     account_as_plain,
     account_in_words,
+    account_of,
     advice_in_words,
     play,
     with_latency,
@@ -164,13 +165,13 @@ def test_the_account_of_a_run() -> None:
     made = cell()
     before = run(made, CELL)
     advisor = Advisor(made, before.heard)
-    lines = account_in_words("cell", advisor.tally, Habits(before.heard))
+    lines = account_in_words("cell", account_of(made, before.heard))
     assert lines[0].startswith("cell: 4 participants, 1038 ms; together they waited 2676 ms")
     assert lines[3].startswith("planner → arm  (commands 5ms)")
     (best, *_) = advice_in_words(advisor.advice())
     assert best.startswith("camera → planner (images) 5ms → 25ms would remove 6")
     assert best.endswith("% less (a different model)")
-    plain = account_as_plain("cell", advisor.tally, Habits(before.heard), advisor.advice())
+    plain = account_as_plain("cell", account_of(made, before.heard), advisor.advice())
     assert plain["waited"] == before.waited
     assert sum(plain["by_participant"].values()) == sum(plain["by_holder"].values()) == before.waited
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from worldline.lock import Advance, Join, Publish, Subscription
-from worldline.lock.why.advice import account_in_words
+from worldline.lock.why.advice import account_in_words, account_of, changes, slower_in_words
 from worldline.lock.why.heard import Heard, stripped
-from worldline.lock.why.slower import account_of, changes, slower_in_words
 from worldline.model import MS, Network, link, plan
 
 PLAN = plan(["eye", "hand"], network=Network(default=link("5ms")))
@@ -29,7 +28,7 @@ def test_computing_is_from_what_lets_a_participant_go_on_to_what_it_asks_next() 
     assert account.computing.per_step("eye") == 4 * MS
     assert account.computing.steps["eye"] == 10
     assert account.computing.per_step("hand") == MS
-    lines = account_in_words("cell", account.waiting, account.habits, account.computing)
+    lines = account_in_words("cell", account)
     assert lines[-1] == "who computed        eye 40 ms, 4 ms a step; hand 10 ms, 1 ms a step"
 
 

@@ -23,7 +23,7 @@ from worldline.federation.participant.program import Federation
 from worldline.history.diff.difference import Difference
 from worldline.history.diff.parting import explain, part
 from worldline.history.outcome import ALL_OTHERS, Status, Watch
-from worldline.history.replay.retelling import account_of
+from worldline.history.replay import account_of
 from worldline.lock import Arbiter
 from worldline.model import NonDeterminism, Stream, Stuck, UsageError, WorldlineError
 from worldline.model.draws.table import DrawsGiven

@@ -45,10 +45,10 @@ from worldline.lock import Action, Invite, Lost, Over, ParticipantEvent, Phase
 from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
-from worldline.model.draws.checks import check_own_draws
 from worldline.model.draws.table import DrawFunction, Drawn, DrawsGiven, read_draws
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.lifecycle import Lifecycle, lifecycle_of
+from worldline.model.plan import check_own_draws
 from worldline.model.time import TimeLike, format_time
 
 ArbiterFactory = Callable[[Plan, "Observer | None"], Arbiter]

@@ -18,7 +18,6 @@ from worldline.federation.environment import FUNCTIONS
 from worldline.lock import Join, Ledger, Subscription, ledger_of
 from worldline.model import UsageError
 from worldline.model.clock import ClockLike, LocalClock, as_clock, clock_as_plain
-from worldline.model.draws.checks import OwnDraws
 from worldline.model.draws.distributions import Distribution
 from worldline.model.draws.names import BOOT, CLOCK_DRIFT, CLOCK_OFFSET, CLOCK_WALK
 from worldline.model.draws.table import DrawFunction, DrawInputs, clock_distributions, functions_in
@@ -27,6 +26,7 @@ from worldline.model.latency import Fixed, Latency, as_delay, delay_text
 from worldline.model.lifecycle import UNEVENTFUL, Lifecycle
 from worldline.model.links import Buffer, as_buffer
 from worldline.model.message import check_name
+from worldline.model.plan import OwnDraws
 from worldline.model.reading import as_time
 from worldline.model.text import printable
 from worldline.model.time import TimeLike, format_time

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Program, blame, is_debugger_quit, run_program_out
-from worldline.history.replay.retelling import RetoldDifference
+from worldline.history.replay import RetoldDifference
 from worldline.lock import Join, StartRun
 from worldline.lock.arbiter import Arbiter
 from worldline.lock.feeding import Feeding, FeedingOver

@@ -510,11 +510,27 @@ def _longer_latency(latency: Latency, longer: int) -> Latency:
 _LINKS_SHOWN = 20
 
 
-def account_in_words(
-    name: str, tally: WaitingTally, habits: Habits, computing: ComputingTally | None = None
-) -> list[str]:
+class RunAccount(NamedTuple):
+    """Where the time of a run went."""
+
+    habits: Habits
+    waiting: WaitingTally
+    computing: ComputingTally
+
+    @property
+    def took(self) -> int:
+        return self.habits.took
+
+
+def account_of(plan: Plan, noted: Iterable[Heard]) -> RunAccount:
+    """Add up what was noted of a run."""
+    habits, computing = Habits(), ComputingTally()
+    return RunAccount(habits, WaitingTally(waits_in(plan, habits.listening(noted), computing)), computing)
+
+
+def account_in_words(name: str, run: RunAccount) -> list[str]:
     """Say how long participants waited in a run and for what, and how long they computed."""
-    people, took = len(habits.of), habits.took
+    people, took, tally = len(run.habits.of), run.took, run.waiting
     together = f"together they waited {lasting(tally.waited)} for each other"
     share = f"{_share(tally.waited, took * people)} of their time"
     lines = [f"{name}: {counted(people, 'participant')}, {lasting(took)}; {together}, {share}"]
@@ -532,8 +548,8 @@ def account_in_words(
     ]
     waited, awaited = _ranked(tally.by_participant), _ranked(tally.by_holder)
     lines += ["", f"who waited          {waited}", f"who was waited for  {awaited}"]
-    if computing is not None and computing.computed:
-        lines.append(f"who computed        {_computed(computing)}")
+    if run.computing.computed:
+        lines.append(f"who computed        {_computed(run.computing)}")
     return lines
 
 
@@ -555,18 +571,13 @@ def advice_in_words(advice: Sequence[Advice]) -> list[str]:
     return [_told(each) for each in advice]
 
 
-def account_as_plain(
-    name: str,
-    tally: WaitingTally,
-    habits: Habits,
-    advice: Sequence[Advice],
-    computing: ComputingTally | None = None,
-) -> dict[str, Any]:
+def account_as_plain(name: str, run: RunAccount, advice: Sequence[Advice]) -> dict[str, Any]:
     """Return the same for JSON; times are in nanoseconds, the simulated ones and those of the wall clock."""
+    tally = run.waiting
     return {
         "name": name,
-        "took": habits.took,
-        "participants": list(habits.of),
+        "took": run.took,
+        "participants": list(run.habits.of),
         "waited": tally.waited,
         "waits": tally.waits,
         "held": tally.held,
@@ -575,8 +586,8 @@ def account_as_plain(
         ],
         "by_participant": tally.by_participant,
         "by_holder": tally.by_holder,
-        "computed": {} if computing is None else computing.computed,
-        "steps": {} if computing is None else computing.steps,
+        "computed": run.computing.computed,
+        "steps": run.computing.steps,
         "advice": [
             {
                 "text": each.text,
@@ -609,3 +620,65 @@ def _share(part: int, whole: int) -> str:
 def _ranked(by_name: dict[str, int]) -> str:
     ranked = sorted(by_name.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{name} {lasting(waited)}" for name, waited in ranked[:8] if waited)
+
+
+# What got slower between two runs that were noted: who computes longer, and what is waited for longer.
+
+
+_LEAST = 0.02  # Of the longer run: less is luck.
+_SHOWN_MAX = 12
+
+
+class Change(NamedTuple):
+    """How long one thing takes in the first run and in the second, in nanoseconds of the wall clock."""
+
+    what: str
+    before: int
+    after: int
+
+    @property
+    def more(self) -> int:
+        return self.after - self.before
+
+
+def changes(first: RunAccount, second: RunAccount) -> list[Change]:
+    """Return what takes longer or less long, most first: what is computed, and then what is waited for on each link.
+
+    What is computed comes first, because waiting follows from it.
+    """
+    least = _LEAST * max(first.took, second.took)
+    computed = first.computing.computed, second.computing.computed
+    before, after = ({way((each.hop,)): each.waited for each in run.waiting.links()} for run in (first, second))
+    return [*_changed("{} computes", *computed, least), *_changed("waiting for {}", before, after, least)]
+
+
+def _changed(what: str, first: Mapping[str, int], second: Mapping[str, int], least: float) -> list[Change]:
+    names = sorted({*first, *second})
+    found = [Change(what.format(name), first.get(name, 0), second.get(name, 0)) for name in names]
+    return sorted((each for each in found if abs(each.more) >= least), key=lambda each: -abs(each.more))
+
+
+def slower_in_words(names: tuple[str, str], first: RunAccount, second: RunAccount) -> list[str]:
+    """Say what got slower, and by how much."""
+    more = second.took - first.took
+    than = f"{lasting(abs(more))} {'more' if more >= 0 else 'less'} than the {lasting(first.took)} of {names[0]}"
+    lines = [f"{names[1]} took {lasting(second.took)}, {than}"]
+    found = changes(first, second)
+    if not found:
+        return [*lines, "nothing that a participant computes or waits for differs by as much as 2 % of that"]
+    for each in found[:_SHOWN_MAX]:
+        longer = "longer" if each.more > 0 else "less"
+        lines.append(
+            f"{each.what}  {lasting(abs(each.more))} {longer}: {lasting(each.after)} instead of {lasting(each.before)}"
+            f"{_steps(each, first, second)}"
+        )
+    return lines
+
+
+def _steps(change: Change, first: RunAccount, second: RunAccount) -> str:
+    name = change.what.removesuffix(" computes")
+    tallies = first.computing, second.computing
+    if name == change.what or not all(name in each.computed for each in tallies):
+        return ""
+    before, after = (each.per_step(name) for each in tallies)
+    return f", {per_step(after)} instead of {per_step(before)}"

@@ -1,1 +1,0 @@
-"""Runs that are repeated, held against what was said the first time."""
