@@ -5,30 +5,39 @@ from worldline.history.observer cimport Observer
 
 cdef long long FOREVER
 cdef dict NOTES
-cdef Py_ssize_t _TIMES, _SENT, _ARRIVAL, _EXPIRY
-cdef Py_ssize_t _FACTS, _SENDER, _RECEIVER, _TOPIC, _SEQUENCE, _LOST, _NUMBER, _COPY
 cdef Py_ssize_t _LEAST
 cdef int _GONE
 cdef long long _INT
+
+
+cdef double *_doubles(cpython.array.array column)
+cdef int *_ints(cpython.array.array column)
 
 
 cdef class Rows:
     cdef readonly Py_ssize_t count
     cdef readonly list payloads
     cdef dict _places
-    cdef Py_ssize_t _looked, _room
+    cdef Py_ssize_t _looked, _room, _receivers
     cdef dict _closures
-    cdef list _reached
-    cdef cpython.array.array _all_times
-    cdef cpython.array.array _all_facts
-    cdef double *_times
-    cdef int *_facts
+    cdef list _columns
+    cdef cpython.array.array _all_reached
+    cdef double *_sent
+    cdef double *_arrival
+    cdef double *_expiry
+    cdef int *_sender
+    cdef int *_receiver
+    cdef int *_topic
+    cdef int *_sequence
+    cdef int *_lost
+    cdef int *_number
+    cdef int *_copy
+    cdef int *_reached
 
-    @cython.locals(more=Py_ssize_t)
     cdef _make_room(self, Py_ssize_t count)
-    @cython.locals(time=Py_ssize_t, fact=Py_ssize_t)
+    cdef _make_receivers(self, Py_ssize_t count)
+    @cython.locals(place=Py_ssize_t)
     cdef add(self, double at, int sender, int topic, long long sequence, payload, double until, long long number)
-    @cython.locals(fact=Py_ssize_t, sender=int, topic=int, sequence=int, sent=double, expiry=double)
     cdef reach(self, Py_ssize_t place, int receiver, double arrival, int copy, int lost)
     @cython.locals(place=Py_ssize_t)
     cdef Py_ssize_t find(self, int sender, long long number) except -2
@@ -36,16 +45,15 @@ cdef class Rows:
     cdef last(self, Py_ssize_t place, double until)
     @cython.locals(place=Py_ssize_t)
     cdef Py_ssize_t count_final(self, double floor)
-    @cython.locals(place=Py_ssize_t, time=Py_ssize_t, fact=Py_ssize_t, is_final=bint)
+    @cython.locals(place=Py_ssize_t, is_final=bint)
     cdef break_off(self, double floor, double end, int reason)
-    @cython.locals(place=Py_ssize_t, last=Py_ssize_t, fact=Py_ssize_t, is_same=bint)
+    @cython.locals(place=Py_ssize_t, last=Py_ssize_t, is_same=bint)
     cdef bint retell(self, int receiver, double arrival, int copy, int lost) except -1
-    @cython.locals(one=Py_ssize_t, two=Py_ssize_t)
     cdef bint _is_same(self, Py_ssize_t place, Py_ssize_t other)
     cdef close(self, int receiver, int topic, long long until)
     cdef bint reopen(self, Py_ssize_t place, int receiver) except -1
     cdef bint carry_out_closures(self) except -1
-    @cython.locals(is_changed=bint, first=double, place=Py_ssize_t, time=Py_ssize_t, fact=Py_ssize_t)
+    @cython.locals(is_changed=bint, first=double, place=Py_ssize_t)
     cdef bint _take_back(self, dict closures) except -1
     cdef _forget_places(self)
 
@@ -55,7 +63,8 @@ cdef class Reel(Observer):
     cdef Observer _also
     cdef dict _members
     cdef dict _topics
-    cdef list _told
+    cdef cpython.array.array _all_told
+    cdef int *_told
     cdef Rows _rows
     cdef list _notes
     cdef bint _is_tidy
@@ -67,7 +76,7 @@ cdef class Reel(Observer):
     cdef long long _floor
     cdef double _due
 
-    @cython.locals(sender=Py_ssize_t, sequence="long long")
+    @cython.locals(sender=Py_ssize_t, sequence=int)
     cdef _add(self, who, topic, long long at, payload, long long until, long long number)
     cdef int _member(self, name) except -1
     @cython.locals(loss=int, whom=int, is_last=bint, place=Py_ssize_t)

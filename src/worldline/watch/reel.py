@@ -33,16 +33,34 @@ else:
 
 TAKE_S = 0.1
 
-_TIMES, _SENT, _ARRIVAL, _EXPIRY = 3, 0, 1, 2
-_FACTS, _SENDER, _RECEIVER, _TOPIC, _SEQUENCE, _LOST, _NUMBER, _COPY = 7, 0, 1, 2, 3, 4, 5, 6
 _LEAST = 1024  # Rows for which there is room.
 _GONE = -2  # The receiver of a row that was taken back; such a row goes when rows are arranged.
 _INT = 2**31 - 1  # What is larger than that is counted from 0 again.
+_CODES = "dddiiiiiii"
+"""The types of the columns: `sent`, `arrival`, `expiry`; `sender`, `receiver`, `topic`, `sequence`, `lost`, `number` and
+`copy`, of which -1 is none."""
+
+_ON_TAPE = (0, 1, 3, 4, 5, 6, 7)  # The columns that the tape has, too.
 _MESSAGE = itemgetter(0, 1, 2, 3)  # Of a row's key: what all rows of its message have in common.
 
 
+def _doubles(column: array[float]) -> array[float]:
+    """Return what a column's numbers are read from: in C, a pointer to them."""
+    if cython.compiled:
+        return column.data.as_doubles  # type: ignore[attr-defined, no-any-return]
+    else:  # noqa: RET505
+        return column
+
+
+def _ints(column: array[int]) -> array[int]:
+    if cython.compiled:
+        return column.data.as_ints  # type: ignore[attr-defined, no-any-return]
+    else:  # noqa: RET505
+        return column
+
+
 class Rows:
-    """Rows that aren't final. Of each there are three times, seven numbers, of which -1 is none, and the payload."""
+    """Rows that aren't final, as columns and their payloads."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -50,125 +68,125 @@ class Rows:
         self._places: dict[tuple[int, int], int] = {}  # (sender, number) → its first row, as far as was looked.
         self._looked = 0
         self._closures: dict[tuple[int, int], int] = {}  # (receiver, topic) → until, of those not yet carried out.
-        self._reached: list[int] = []  # By receiver, the row in which it was reached last, if that is still there.
-        self._room = 0
-        self._all_times, self._all_facts = array("d"), array("i")
+        self._room = self._receivers = 0
+        self._columns = [array(code) for code in _CODES]
+        self._all_reached = array("i")  # By receiver, the row in which it was reached last, if that is still there.
         self._make_room(_LEAST)
+        self._make_receivers(_LEAST)
 
     def _make_room(self, count: int) -> None:
-        more = count - self._room
+        for column in self._columns:
+            column.frombytes(bytes(column.itemsize * (count - self._room)))
         self._room = count
-        self._all_times.frombytes(bytes(8 * _TIMES * more))
-        self._all_facts.frombytes(bytes(4 * _FACTS * more))
-        if cython.compiled:  # There they are pointers to the arrays' content.
-            self._times = self._all_times.data.as_doubles  # type: ignore[attr-defined]
-            self._facts = self._all_facts.data.as_ints  # type: ignore[attr-defined]
-        else:
-            self._times, self._facts = self._all_times, self._all_facts
+        self._sent, self._arrival = _doubles(self._columns[0]), _doubles(self._columns[1])
+        self._expiry = _doubles(self._columns[2])
+        self._sender, self._receiver = _ints(self._columns[3]), _ints(self._columns[4])
+        self._topic, self._sequence = _ints(self._columns[5]), _ints(self._columns[6])
+        self._lost, self._number, self._copy = (
+            _ints(self._columns[7]),
+            _ints(self._columns[8]),
+            _ints(self._columns[9]),
+        )
+
+    def _make_receivers(self, count: int) -> None:
+        self._all_reached.frombytes(bytes(4 * (count - self._receivers)))
+        self._receivers = count
+        self._reached = _ints(self._all_reached)
 
     def add(self, at: int, sender: int, topic: int, sequence: int, payload: bytes, until: int, number: int) -> None:
         """Add a message that has no receiver yet."""
         if self.count == self._room:
             self._make_room(2 * self._room)
-        time, fact = _TIMES * self.count, _FACTS * self.count
-        self.count += 1
-        self._times[time + _SENT] = at
-        self._times[time + _ARRIVAL] = at
-        self._times[time + _EXPIRY] = until
-        self._facts[fact + _SENDER] = sender
-        self._facts[fact + _RECEIVER] = -1
-        self._facts[fact + _TOPIC] = topic
-        self._facts[fact + _SEQUENCE] = sequence & _INT
-        self._facts[fact + _LOST] = -1
-        self._facts[fact + _NUMBER] = -1 if number < 0 else number & _INT
-        self._facts[fact + _COPY] = 0
+        place = self.count
+        self.count = place + 1
+        self._sent[place] = self._arrival[place] = at
+        self._expiry[place] = until
+        self._sender[place] = sender
+        self._receiver[place] = self._lost[place] = -1
+        self._topic[place] = topic
+        self._sequence[place] = sequence & _INT
+        self._number[place] = -1 if number < 0 else number & _INT
+        self._copy[place] = 0
         self.payloads.append(payload)
 
     def reach(self, place: int, receiver: int, arrival: int, copy: int, lost: int) -> None:
         """Let the message of a row reach a receiver: in the row itself, if it has none, or in one more."""
-        fact = _FACTS * place
-        if self._facts[fact + _RECEIVER] != -1:
-            sender, topic, sequence = (
-                self._facts[fact + _SENDER],
-                self._facts[fact + _TOPIC],
-                self._facts[fact + _SEQUENCE],
+        if self._receiver[place] != -1:
+            self.add(
+                int(self._sent[place]),
+                self._sender[place],
+                self._topic[place],
+                self._sequence[place],
+                self.payloads[place],
+                int(self._expiry[place]),
+                self._number[place],
             )
-            sent, expiry = self._times[_TIMES * place + _SENT], self._times[_TIMES * place + _EXPIRY]
-            self.add(int(sent), sender, topic, sequence, self.payloads[place], int(expiry), self._facts[fact + _NUMBER])
             place = self.count - 1
-            fact = _FACTS * place
-        self._times[_TIMES * place + _ARRIVAL] = arrival
-        self._facts[fact + _RECEIVER] = receiver
-        self._facts[fact + _LOST] = lost
-        self._facts[fact + _COPY] = copy
-        if receiver >= len(self._reached):
-            self._reached += [0] * (receiver + 1 - len(self._reached))
+        self._arrival[place] = arrival
+        self._receiver[place] = receiver
+        self._lost[place] = lost
+        self._copy[place] = copy
+        if receiver >= self._receivers:
+            self._make_receivers(2 * receiver)
         self._reached[receiver] = place
 
     def find(self, sender: int, number: int) -> int:
         """Return the first row of a message; -1 if there is none."""
         for place in range(self._looked, self.count):
-            key = self._facts[_FACTS * place + _SENDER], self._facts[_FACTS * place + _NUMBER]
-            self._places.setdefault(key, place)
+            self._places.setdefault((self._sender[place], self._number[place]), place)
         self._looked = self.count
         return self._places.get((sender, number & _INT), -1)
 
     def last(self, place: int, until: int) -> None:
         """Put off the expiry of a row's message; FOREVER is until another time is said."""
-        before = self._times[_TIMES * place + _EXPIRY]
-        self._times[_TIMES * place + _EXPIRY] = until if before >= FOREVER or until > before else before
+        before = self._expiry[place]
+        self._expiry[place] = until if before >= FOREVER or until > before else before
 
     def count_final(self, floor: int) -> int:
         """Return how many rows are final, from the first on."""
         for place in range(self.count):
-            if self._times[_TIMES * place + _EXPIRY] >= floor:
+            if self._expiry[place] >= floor:
                 return place
         return self.count
 
     def break_off(self, floor: int, end: int, reason: int) -> None:
         """Let what isn't final, and would arrive at the end or later, be lost."""
         for place in range(self.count):
-            time, fact = _TIMES * place, _FACTS * place
-            is_final = self._times[time + _EXPIRY] < floor or self._times[time + _ARRIVAL] < end
-            if not is_final and self._facts[fact + _RECEIVER] >= 0 and self._facts[fact + _LOST] < 0:
-                self._facts[fact + _LOST] = reason
+            is_final = self._expiry[place] < floor or self._arrival[place] < end
+            if not is_final and self._receiver[place] >= 0 and self._lost[place] < 0:
+                self._lost[place] = reason
 
     def take(self, count: int) -> Columns:
         """Remove so many rows, and return their columns, as the tape has them."""
         self._forget_places()
-        times, facts = self._all_times, self._all_facts
-        taken: list[array[Any]] = [times[column : _TIMES * count : _TIMES] for column in (_SENT, _ARRIVAL)]
-        taken += [facts[column : _FACTS * count : _FACTS] for column in range(_LOST + 1)]
+        taken = [self._columns[number][:count] for number in _ON_TAPE]
         payloads = self.payloads[:count]
         del self.payloads[:count]
         rest = self.count - count
-        times[: _TIMES * rest] = times[_TIMES * count : _TIMES * self.count]
-        facts[: _FACTS * rest] = facts[_FACTS * count : _FACTS * self.count]
+        for column in self._columns:
+            column[:rest] = column[count : self.count]
         self.count = rest
         return taken, payloads
 
     def retell(self, receiver: int, arrival: int, copy: int, lost: int) -> bool:
         """Change what was said of the last message, of the same receiver, arrival and copy; False if nothing was."""
         last = self.count - 1
-        if receiver >= len(self._reached) or self._reached[receiver] > last:
+        if self._receiver[last] == -1 or receiver >= self._receivers:
             return False
         place = self._reached[receiver]  # Mostly a row of an earlier message: then this isn't told twice.
+        if place > last:
+            return False
         while place >= 0 and self._is_same(place, last):
-            fact = _FACTS * place
-            is_same = self._facts[fact + _RECEIVER] == receiver and self._facts[fact + _COPY] == copy
-            if is_same and self._times[_TIMES * place + _ARRIVAL] == arrival:
-                self._facts[fact + _LOST] = lost
+            is_same = self._receiver[place] == receiver and self._copy[place] == copy
+            if is_same and self._arrival[place] == arrival:
+                self._lost[place] = lost
                 return True
             place -= 1
         return False
 
     def _is_same(self, place: int, other: int) -> bool:
         """Whether two rows are of the same message."""
-        one, two = _FACTS * place, _FACTS * other
-        return (
-            self._facts[one + _SENDER] == self._facts[two + _SENDER]
-            and self._facts[one + _SEQUENCE] == self._facts[two + _SEQUENCE]
-        )
+        return self._sender[place] == self._sender[other] and self._sequence[place] == self._sequence[other]
 
     def close(self, receiver: int, topic: int, until: int) -> None:
         """Let nothing on a topic that was said so far reach a receiver then or later."""
@@ -179,7 +197,7 @@ class Rows:
         """Take back what a receiver has closed of a row's topic, before more reaches it; False if that is nothing."""
         if not self._closures:
             return False
-        key = receiver, self._facts[_FACTS * place + _TOPIC]
+        key = receiver, self._topic[place]
         until = self._closures.pop(key, None)
         return until is not None and self._take_back({key: until})
 
@@ -194,15 +212,14 @@ class Rows:
         is_changed = False
         first = min(closures.values())
         for place in range(self.count):
-            time, fact = _TIMES * place, _FACTS * place
-            if self._times[time + _ARRIVAL] < first or self._facts[fact + _RECEIVER] < 0:
+            if self._arrival[place] < first or self._receiver[place] < 0:
                 continue
-            until = closures.get((self._facts[fact + _RECEIVER], self._facts[fact + _TOPIC]))
-            if until is not None and self._times[time + _ARRIVAL] >= until:
-                self._times[time + _ARRIVAL] = self._times[time + _SENT]
-                self._facts[fact + _RECEIVER] = _GONE
-                self._facts[fact + _LOST] = -1
-                self._facts[fact + _COPY] = 0
+            until = closures.get((self._receiver[place], self._topic[place]))
+            if until is not None and self._arrival[place] >= until:
+                self._arrival[place] = self._sent[place]
+                self._receiver[place] = _GONE
+                self._lost[place] = -1
+                self._copy[place] = 0
                 is_changed = True
         return is_changed
 
@@ -212,12 +229,11 @@ class Rows:
         Those of one message stay in the order in which they were told, whenever they are arranged.
         """
         self._forget_places()
-        times = [self._all_times[column : _TIMES * self.count : _TIMES].tolist() for column in range(_TIMES)]
-        facts = [self._all_facts[column : _FACTS * self.count : _FACTS].tolist() for column in range(_FACTS)]
+        columns = [column[: self.count].tolist() for column in self._columns]
         rows: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         expiries: dict[tuple[int, int], Any] = {}
         reached: set[tuple[int, int]] = set()
-        for row in zip(*times, *facts, self.payloads, strict=True):
+        for row in zip(*columns, self.payloads, strict=True):
             sent, arrival, expiry, sender, receiver, topic, sequence, lost, number, copy, payload = row
             message = sender, sequence
             expiries.setdefault(message, expiry)
@@ -249,7 +265,8 @@ class Reel(Observer):
         self._also: Observer | None = None
         self._members: dict[str, int] = {}
         self._topics: dict[str, int] = {}
-        self._told: list[int] = []  # By member, how much it has sent and noted.
+        self._all_told = array("i")  # By member, how much it has sent and noted.
+        self._told = _ints(self._all_told)
         self._rows = Rows()
         self._notes: list[Note] = []
         self._is_tidy = True
@@ -289,7 +306,7 @@ class Reel(Observer):
         self._last_who, self._last_number = who, number
         sender = self._member(who)
         sequence = self._told[sender]
-        self._told[sender] = sequence + 1
+        self._told[sender] = (sequence + 1) & _INT
         self._weight += len(payload)
         self._rows.add(at, sender, self._topic(topic), sequence, payload, until, number)
 
@@ -297,7 +314,8 @@ class Reel(Observer):
         found = self._members.get(name)
         if found is None:
             found = self._members[name] = self._tape.number("members", name)
-            self._told += [0] * (found + 1 - len(self._told))
+            self._all_told.frombytes(bytes(4 * max(0, found + 1 - len(self._all_told))))
+            self._told = _ints(self._all_told)
         return found
 
     def _topic(self, name: str) -> int:
@@ -346,7 +364,7 @@ class Reel(Observer):
             return
         sender = self._member(who)
         self._notes.append((at, sender, self._topic(topic), self._told[sender], payload))
-        self._told[sender] += 1
+        self._told[sender] = (self._told[sender] + 1) & _INT
 
     def passed(self, time: int) -> None:
         if self._also is not None:

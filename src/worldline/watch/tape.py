@@ -33,6 +33,7 @@ COLUMNS = {"sent": "d", "arrival": "d", "sender": "i", "receiver": "i", "topic":
 
 ROWS_MAX, NOTES_MAX = 4_000_000, 100_000
 ROWS_AT_ONCE, NOTES_AT_ONCE = 200_000, 5_000
+_NO_LOSS = array(COLUMNS["lost"], [-1]).tobytes()
 _WEIGHT_OF_A_ROW = 40  # Bytes of a payload besides its content.
 _NOTE_MAX = 2000  # Bytes of a note's payload that go along with it; what is longer is cut to a few words.
 
@@ -97,7 +98,7 @@ class Tape:
             for column, values in zip(self._columns.values(), columns, strict=True):
                 column.frombytes(values.tobytes())
             lost = columns[-1]
-            if lost.count(-1) < len(lost):
+            if lost.tobytes() != _NO_LOSS * len(lost):  # Far quicker than to count.
                 names = self._names["reasons"].texts
                 self._lost.update(names[each] for each in lost if each >= 0)
             self._payloads += payloads
