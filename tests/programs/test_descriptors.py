@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,7 @@ def data_in_pieces() -> Any:
     first, second, third = bytearray(4), bytearray(4), bytearray(4)
     read = os.readv(other.fileno(), [first, second, third])
     nowhere = [
-        failure(lambda: call(*given))
+        failure(partial(call, *given))
         for call, given in (
             (os.pread, (one.fileno(), 1, 0)),
             (os.pwrite, (one.fileno(), b"x", 0)),

@@ -62,7 +62,7 @@ def _dup(descriptor: int) -> int:
     return int(here.computer.stack.claim(_endpoint(descriptor)))
 
 
-def _dup2(descriptor: int, to: int, inheritable: bool = True) -> int:
+def _dup2(descriptor: int, to: int, inheritable: bool = True) -> int:  # noqa: ARG001 - nothing inherits it
     stack = here.computer.stack
     endpoint = stack.endpoint(descriptor)
     if to < 0:
