@@ -6,10 +6,12 @@ import json
 import re
 import shlex
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
 from tests.cli.conftest import Command
+from worldline.cli import console
 from worldline.targets.trials import TrialRequest, made_trial
 
 FILE = """\
@@ -625,3 +627,15 @@ def test_what_is_no_property_is_refused_before_a_run_or_said_of_it(
 def test_other_models_have_properties_of_their_own(worldline: Command) -> None:
     code, _, error = worldline("run", "flooding", "--property", "talk:quiet")
     assert (code, error) == (2, "worldline: --property is for federations, and flooding is of the kind nodes\n")
+
+
+def test_a_search_that_takes_long_says_so_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while a single seed takes minutes."""
+    told: SimpleQueue[str] = SimpleQueue()
+    monkeypatch.setattr(console, "remark", told.put)
+    monkeypatch.setattr(console, "_TOLD_EVERY_S", 0.0)
+    with console.counting("searching", "seeds", 1_000) as count:
+        assert told.get(timeout=60) == "searching: 0 of 1,000 seeds, after 0 s"
+        count(7)
+        while not told.get(timeout=60).startswith("searching: 7 of 1,000 seeds, after "):
+            pass

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,55 @@ def copies_of_a_socket() -> Any:
     copies[1].close()
     with other, other.makefile("rb") as heard:
         return heard.read(), numbers
+
+
+def descriptors_of_a_chosen_number() -> Any:
+    one, other = socket.socketpair()
+    third, fourth = socket.socketpair()
+    number = os.dup(third.fileno())
+    same = os.dup2(one.fileno(), number) == number
+    os.write(number, b"by its number")
+    third.close()  # The copy was closed by what took its place.
+    seen = same, other.recv(100), fourth.recv(100), os.dup2(number, number) == number
+    one.close()
+    os.close(number)
+    seen = *seen, other.recv(100), failure(lambda: os.dup2(number, 3)), failure(lambda: os.dup2(other.fileno(), -1))
+    other.close()
+    fourth.close()
+    return seen
+
+
+def data_in_pieces() -> Any:
+    one, other = socket.socketpair()
+    sent = os.writev(one.fileno(), [b"one", bytearray(b"two"), memoryview(b"three")])
+    first, second, third = bytearray(4), bytearray(4), bytearray(4)
+    read = os.readv(other.fileno(), [first, second, third])
+    nowhere = [
+        failure(partial(call, *given))
+        for call, given in (
+            (os.pread, (one.fileno(), 1, 0)),
+            (os.pwrite, (one.fileno(), b"x", 0)),
+            (os.preadv, (one.fileno(), [first], 0)),
+            (os.lseek, (one.fileno(), 0, os.SEEK_SET)),
+        )
+    ]
+    one.close()
+    other.close()
+    return sent, read, first, second, third, nowhere
+
+
+def epoll_in_epoll() -> Any:
+    one, other = socket.socketpair()
+    with one, other, select.epoll() as inner, select.epoll() as outer:
+        outer.register(inner, select.EPOLLIN | select.EPOLLET)
+        before = outer.poll(0)
+        inner.register(other, select.EPOLLIN)
+        silent = outer.poll(0)
+        one.send(b"x")
+        heard = [events for _, events in outer.poll(1)], [events for _, events in inner.poll(0)]
+        readable = select.select([inner], [], [], 0) == ([inner], [], [])
+        other.recv(1)
+        return before, silent, heard, readable, select.select([inner], [], [], 0), outer.poll(0)
 
 
 def pipes() -> Any:
@@ -357,6 +407,9 @@ def mistakes() -> Any:
         poll_of_a_reset,
         sockets_by_number,
         copies_of_a_socket,
+        descriptors_of_a_chosen_number,
+        data_in_pieces,
+        epoll_in_epoll,
         pipes,
         pipes_that_block_or_do_not,
         pipes_that_are_full,

@@ -30,7 +30,7 @@ from typing import Any
 
 import pytest
 
-from worldline import Federation, Machine, WorldlineError, run
+from worldline import Federation, Machine, Participant, Program, WorldlineError, run
 from worldline.programs import folders
 
 START_S = 1_767_225_600.0
@@ -569,6 +569,35 @@ def test_what_a_process_has_one_of_is_each_computers_own(tmp_path: Path) -> None
     library.removeHandler(handler)
 
 
+def test_a_participant_that_is_no_machine_has_the_processs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on while machines wait whose variables, arguments, modules and event loops are others."""
+    monkeypatch.setenv("WORLDLINE_TEST", "process")
+    hooks = sys.get_asyncgen_hooks()
+    seen: list[Any] = []
+
+    def look() -> Any:
+        found = os.environ.get("WORLDLINE_TEST"), sys.argv, sys.path, sys.modules["__main__"], os.environ.get("TZ")
+        return *found, sys.get_asyncgen_hooks() == hooks, asyncio._get_running_loop(), threading.excepthook
+
+    async def main() -> None:
+        os.environ["WORLDLINE_TEST"] = platform.node()
+        sys.argv = [platform.node()]
+        while True:
+            await asyncio.sleep(1)
+            assert (os.environ["WORLDLINE_TEST"], sys.argv) == (platform.node(), [platform.node()])
+            assert asyncio.get_running_loop() is not None
+
+    def watch(me: Participant) -> None:
+        seen.append(look())
+        for _ in range(3):
+            me.advance(by="700ms")
+            seen.append(look())
+
+    before = look()
+    run(Federation({"a": Machine(main), "b": Program(watch), "c": Machine(main)}, until="4s"))
+    assert seen == [before] * 4
+
+
 def test_c_code_sees_variables_of_the_program_that_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLDLINE_TEST", "process")
     getenv = ctypes.CDLL(None).getenv
@@ -603,6 +632,17 @@ def test_what_the_process_lets_through_says_nothing_about_a_programs_loggers() -
 def test_loggers_can_be_looked_into_after_a_run() -> None:
     assert seen_by(lambda: hasattr(logging.Logger, "level")) is False
     assert "setLevel" in dict(inspect.getmembers(logging.Logger))
+
+
+def test_loggers_are_as_before_when_the_last_machine_has_ended() -> None:
+    """What is looked up for each line that isn't logged is an attribute of the logger again."""
+    made: list[logging.Logger] = []
+    seen_by(lambda: made.append(logging.Logger("made by a program")))
+    for logger in (logging.getLogger("made by the process"), *made):
+        assert (logger.level, logger.handlers, logger.filters, logger.disabled) == (0, [], [], False)
+        assert not hasattr(vars(logging.Logger)["level"], "__set__")
+        logger.setLevel(7)
+        assert (vars(logger)["level"], logger.level) == (7, 7)
 
 
 def test_a_program_ends_as_a_process_does(capfd: pytest.CaptureFixture[str]) -> None:
@@ -647,6 +687,10 @@ def test_a_library_with_sockets_in_c_is_as_if_it_werent_there(tmp_path: Path, mo
             importlib.import_module("zmq")
 
     seen_by(look)
+    loaded = importlib.import_module("zmq")
+    monkeypatch.setitem(sys.modules, "zmq", loaded)  # By the process, before.
+    seen_by(look)
+    assert importlib.import_module("zmq") is loaded
 
 
 def test_a_library_of_the_system_is_found_without_a_process() -> None:

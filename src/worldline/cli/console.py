@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -148,6 +149,38 @@ def bar(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
     with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
         task = progress.add_task("", total=total)
         yield lambda done: progress.update(task, completed=done)
+
+
+@contextmanager
+def counting(doing: str, what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show how many are done, whether or not there is a terminal: elsewhere, a line says so now and then.
+
+    That takes a thread of its own, since one may take minutes. The longer it takes, the rarer are the lines.
+    """
+    with bar(what, total) as shown:
+        if shown is not None:
+            yield shown
+            return
+        done, over = 0, threading.Event()
+
+        def count(now_done: int) -> None:
+            nonlocal done
+            done = now_done
+
+        def tell() -> None:
+            began, pause_s = time.monotonic(), _TOLD_EVERY_S
+            while not over.wait(pause_s):
+                took_s = time.monotonic() - began
+                remark(f"{doing}: {done:,} of {total:,} {what}, after {took_s:,.0f} s")
+                pause_s = max(_TOLD_EVERY_S, took_s / 10)
+
+        thread = threading.Thread(target=tell, daemon=True)
+        thread.start()
+        try:
+            yield count
+        finally:
+            over.set()
+            thread.join()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import typer
 from msgspec import Struct
 from rich.console import Console
 
-from worldline.cli.console import bar
+from worldline.cli.console import counting
 from worldline.model.blame import trace_of
 from worldline.model.draws.distributions import DrawnValue
 from worldline.model.errors import Interrupted, Stuck, WorldlineError
@@ -84,7 +84,7 @@ def run_search(console: Console, room: Searched[T], options: SeedsOptions) -> No
     if save_to is not None:  # Before it is shrunk, too: that takes a while, and the user may have seen enough.
         room.save(failing, save_to)
     if not options.no_shrink and not isinstance(failure, Stuck):  # What has no end has no short form either.
-        with bar("runs", RUNS_MAX) as progress:
+        with counting("shrinking", "runs", RUNS_MAX) as progress:
             shrunk = room.shrink(failing, progress)
         if save_to is not None:
             room.save(shrunk.trial, save_to)
@@ -104,13 +104,12 @@ def run_search(console: Console, room: Searched[T], options: SeedsOptions) -> No
 def _searched(room: Searched[T], options: SeedsOptions) -> Report:
     """Run a search with a bar; if it is interrupted, say how far it was."""
     done, first, number = 0, room.trial.seed, options.seeds or 1
-    with bar("seeds", number) as show:
+    with counting("searching", "seeds", number) as show:
 
         def count(tried: int) -> None:
             nonlocal done
             done = tried
-            if show is not None:
-                show(tried)
+            show(tried)
 
         try:
             return search_seeds(

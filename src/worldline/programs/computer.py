@@ -31,7 +31,7 @@ from worldline.model.time import FOREVER
 from worldline.programs.deadlocks import Inside, is_deadlock, waits_in_words
 from worldline.programs.reals import EPOCH_NS, here
 from worldline.programs.stack import Directory, Stack
-from worldline.programs.workspace import LineLog, occupy
+from worldline.programs.workspace import LineLog
 
 _US, _MS = 1_000, 1_000_000
 _NEVER = FOREVER
@@ -168,7 +168,6 @@ class Computer:
         self.held: set[Any] = set()  # The locks of libraries that the program holds.
         self.choose_next = choose_next
         self._spinning = Spinning()
-        self._suspended: tuple[Any, Any] | None = None  # Its running event loop, while another program runs.
 
     def __repr__(self) -> str:
         return f"<computer of {self.name}>"
@@ -438,24 +437,13 @@ class Computer:
 
     def enter(self) -> None:
         """Let what the program's thread has be this program's."""
-        occupy(self.workspace)
         self.workspace.enter()
         here.computer = self
-        if self._suspended is not None:
-            loop, hooks = self._suspended
-            asyncio._set_running_loop(loop)
-            sys.set_asyncgen_hooks(*hooks)
-            self._suspended = None
 
     def leave(self) -> None:
         """Let another program have the thread."""
         here.computer = None
         self.workspace.leave()
-        loop = asyncio._get_running_loop()
-        if loop is not None:
-            self._suspended = loop, sys.get_asyncgen_hooks()
-            asyncio._set_running_loop(None)
-            sys.set_asyncgen_hooks(None, None)
 
 
 class Signals:

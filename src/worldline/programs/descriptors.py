@@ -62,6 +62,35 @@ def _dup(descriptor: int) -> int:
     return int(here.computer.stack.claim(_endpoint(descriptor)))
 
 
+def _dup2(descriptor: int, to: int, inheritable: bool = True) -> int:  # noqa: ARG001 - nothing inherits it
+    stack = here.computer.stack
+    endpoint = stack.endpoint(descriptor)
+    if to < 0:
+        raise failure(errno.EBADF)
+    if descriptor != to:
+        if stack.has(to):
+            stack.close(to)
+        stack.claim(endpoint, to)
+    return to
+
+
+def _readv(descriptor: int, buffers: Any) -> int:
+    views = [memoryview(each).cast("B") for each in buffers]
+    found = left = _read(descriptor, sum(map(len, views)))
+    for view in views:
+        part, left = left[: len(view)], left[len(view) :]
+        view[: len(part)] = part
+    return len(found)
+
+
+def _writev(descriptor: int, buffers: Any) -> int:
+    return _write(descriptor, b"".join(buffers))
+
+
+def _no_place(*_: Any) -> Any:
+    raise failure(errno.ESPIPE)
+
+
 def _set_blocking(descriptor: int, blocking: bool) -> None:
     _endpoint(descriptor).blocks = bool(blocking)
 
@@ -137,6 +166,10 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
             "write": _write,
             "close": _close,
             "dup": _dup,
+            "dup2": _dup2,
+            "readv": _readv,
+            "writev": _writev,
+            **dict.fromkeys(("pread", "pwrite", "preadv", "pwritev", "lseek"), _no_place),
             "fdopen": _fdopen,
             "isatty": lambda _: False,
             "set_blocking": _set_blocking,

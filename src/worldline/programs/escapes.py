@@ -66,6 +66,11 @@ _WITH_OWN_SOCKETS = {
 }
 
 
+def is_refused(module: str) -> bool:
+    """Whether a module is of a library that would make real sockets unseen."""
+    return module.partition(".")[0] in _WITH_OWN_SOCKETS
+
+
 def check_library(name: str) -> None:
     """Refuse to load a library that would make real sockets unseen, as if it weren't installed: some can do without."""
     if name in _WITH_OWN_SOCKETS:

@@ -10,6 +10,7 @@ import logging
 from typing import Any
 
 from worldline.programs.reals import here
+from worldline.programs.standins import swaps
 
 State = dict[str, Any]
 """What a computer has of a logger, by attribute."""
@@ -33,6 +34,19 @@ def _state(logger: Any, given: State) -> State:
 
 def _copied(value: Any) -> Any:
     return value.copy() if isinstance(value, list | dict) else value
+
+
+class _Given:
+    """An attribute that a logger has from the first time it is asked for it: a program may have made the logger."""
+
+    def __init__(self, name: str, given: Any) -> None:
+        self._name = name
+        self._given = given
+
+    def __get__(self, logger: Any, owner: Any = None) -> Any:
+        if logger is None:
+            raise AttributeError(f"type object {owner.__name__!r} has no attribute {self._name!r}")
+        return vars(logger).setdefault(self._name, _copied(self._given))
 
 
 class _Own:
@@ -69,10 +83,11 @@ _GIVEN: dict[Any, State] = {
 
 
 def install() -> None:
-    """Let computers have their own states of loggers."""
+    """State that computers have their own states of loggers."""
     for owner, given in _GIVEN.items():
-        for name in given:
-            setattr(owner, name, _Own(name, given))
+        for name, value in given.items():
+            setattr(owner, name, _Given(name, value))
+            swaps.state(owner, name, _Own(name, given), everywhere=False)
 
 
 __all__ = ["State", "install"]

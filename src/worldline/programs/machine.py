@@ -23,7 +23,7 @@ from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.programs import escapes, folders, loggers, loop, standins, threads, tls, workspace
 from worldline.programs.computer import Computer, ProgramKilled, Unwinding
 from worldline.programs.entries import MachineEntry, checked_escapes, script_of, topics_of
-from worldline.programs.workspace import Workspace, hide_output, occupy, show_output
+from worldline.programs.workspace import Workspace, hide_output, show_output, vacate
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,7 @@ class MachineRun:
 
     def __call__(self, participant: Participant) -> None:
         install()
+        participant.has_surroundings = True
         computer = Computer(participant, self.names or (participant.name,), loop.turns_of(participant))
         draw_for(computer)
         threads.appear(computer)
@@ -140,7 +141,7 @@ def _live(computer: Computer, software: Software) -> None:
         finally:
             computer.finish_output()
             computer.leave()
-            occupy(None)
+            vacate()
             computer.workspace.discard()
 
 

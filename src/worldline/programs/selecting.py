@@ -169,6 +169,20 @@ def poll() -> Any:
     return REAL["select.poll"]() if here.computer is None else Poll()
 
 
+class _Watch(Endpoint):
+    """What the descriptor of an epoll object stands for: others may wait for it, too."""
+
+    def __init__(self, stack: Any, ready: Callable[[], Any]) -> None:
+        super().__init__(stack)
+        self._ready = ready
+
+    def is_readable(self) -> bool:
+        return bool(self._ready())
+
+    def is_writable(self) -> bool:
+        return False
+
+
 class Epoll:
     """What `select.epoll()` gives."""
 
@@ -177,19 +191,19 @@ class Epoll:
         self._masks: dict[int, int] = {}
         self._told: dict[int, int] = {}  # What was said of those that are told of changes alone.
         self._watchers: dict[int, Callable[[], None]] = {}
-        self._descriptor = Endpoint(self._computer.stack).descriptor
+        self._watch = _Watch(self._computer.stack, self._ready)
         self.closed = False
 
     def fileno(self) -> int:
         self._check()
-        return self._descriptor
+        return self._watch.descriptor
 
     def close(self) -> None:
         if not self.closed:
             for fd in list(self._masks):
                 self._forget(fd)
             self.closed = True
-            self._computer.stack.close(self._descriptor)
+            self._computer.stack.close(self._watch.descriptor)
 
     def __enter__(self) -> Epoll:
         self._check()
@@ -207,11 +221,12 @@ class Epoll:
         self._masks[descriptor] = eventmask
         watcher = self._watchers[descriptor] = partial(self._note, descriptor)
         endpoint.watchers.append(watcher)
+        self._note(descriptor)
 
     def modify(self, fd: Any, eventmask: int) -> None:
         descriptor = self._registered(fd)
         self._masks[descriptor] = eventmask
-        self._told.pop(descriptor, None)
+        self._note(descriptor)
 
     def unregister(self, fd: Any) -> None:
         self._forget(self._registered(fd))
@@ -246,6 +261,7 @@ class Epoll:
 
     def _note(self, descriptor: int) -> None:
         self._told.pop(descriptor, None)
+        self._watch.changed()
 
     def _forget(self, descriptor: int) -> None:
         del self._masks[descriptor]

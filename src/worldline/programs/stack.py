@@ -613,10 +613,11 @@ class Stack:
     def has(self, descriptor: int) -> bool:
         return descriptor in self.endpoints
 
-    def claim(self, endpoint: Endpoint) -> int:
-        """Return a descriptor that stands for an endpoint, alone or besides others."""
-        descriptor = self._next_descriptor
-        self._next_descriptor += 1
+    def claim(self, endpoint: Endpoint, descriptor: int | None = None) -> int:
+        """Return a descriptor that stands for an endpoint, alone or besides others: a new one, or this."""
+        if descriptor is None:
+            descriptor = self._next_descriptor
+            self._next_descriptor += 1
         self.endpoints[descriptor] = endpoint
         endpoint.holders += 1
         return descriptor

@@ -23,9 +23,9 @@ from importlib import _bootstrap
 from pathlib import Path
 from typing import Any
 
+from worldline.federation.participant.participant import surroundings
 from worldline.programs import folders
-from worldline.programs.escapes import check_library
-from worldline.programs.loggers import State
+from worldline.programs.escapes import check_library, is_refused
 from worldline.programs.reals import EPOCH_NS, REAL, here, real_path, really
 from worldline.programs.surroundings import FileAges
 
@@ -64,7 +64,7 @@ class Workspace:
         self.ages = FileAges(EPOCH_NS, {} if written is None else written)
         self._temporary: str | None = None
         self._owner = owner, directory
-        self.loggers: dict[Any, State] = {}
+        self.loggers: dict[Any, dict[str, Any]] = {}  # Their states, by attribute.
         self.at_exit: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
         self.zone = "UTC"
         self.socket_timeout: float | None = None
@@ -74,6 +74,8 @@ class Workspace:
         self._hook = threading.__excepthook__
         self._handler_names: dict[str, Any] = {}
         self._handlers: list[Any] = []
+        self._loop: Any = None  # Which runs, while another program does.
+        self._hooks: Any = (None, None)  # That loop's.
 
     def _settle_in(self, folder: str) -> None:
         self.place = folder
@@ -88,12 +90,15 @@ class Workspace:
             self._place_open = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
 
     def enter(self) -> None:
-        """Let the process's relative paths begin where the program's do."""
+        """Let what a process has one of be this program's; its relative paths begin where the program's do."""
+        if _occupant is not self:
+            occupy(self)
         if self.came_from is not None:
             REAL["os.chdir"](self.place if self._place_open is None else self._place_open)
 
     def leave(self) -> None:
-        """Let them begin where they did before."""
+        """Let relative paths begin where they did before; all else stays until another comes."""
+        self._loop, self._hooks = _running_loop(), _asyncgen_hooks()
         if self.came_from is not None:
             REAL["os.chdir"](self.came_from)
 
@@ -164,7 +169,8 @@ class Workspace:
         if elsewhere is None:
             elsewhere = self._elsewhere = {"__main__": types.ModuleType("__main__")}  # A function has none of its own.
             for name, module in list(modules.items()):
-                if self.is_own(getattr(module, "__file__", None)) and not name.startswith("worldline"):
+                is_own = self.is_own(getattr(module, "__file__", None)) and not name.startswith("worldline")
+                if is_own or is_refused(name):  # What the process has loaded, the program can't.
                     self._names[name] = None
         for name in self._names:
             there, own = modules.pop(name, None), elsewhere.pop(name, None)
@@ -172,6 +178,11 @@ class Workspace:
                 modules[name] = own
             if there is not None:
                 elsewhere[name] = there
+
+    def run_loop(self) -> None:
+        """Let the event loop that runs in this thread be the program's."""
+        asyncio._set_running_loop(self._loop)
+        sys.set_asyncgen_hooks(*self._hooks)
 
     def exchange_settings(self, before: Workspace) -> None:
         """Let what a process has one of, and a program may change, be this program's; `before` keeps its own.
@@ -228,29 +239,53 @@ _handlers: Any = logging._handlers  # type: ignore[attr-defined]
 _all_handlers: list[Any] = logging._handlerList  # type: ignore[attr-defined]
 _variables: dict[bytes, bytes] = _environ._data  # The process's own.
 
+_running_loop, _asyncgen_hooks = asyncio._get_running_loop, sys.get_asyncgen_hooks
 _occupant: Workspace | None = None
 
 
-def occupy(workspace: Workspace | None) -> None:
-    """Let a program have its surroundings; None: let the process have its own again."""
-    global _occupant, _process_zone, _zone
-    if workspace is not _occupant:
-        if _occupant is not None:
-            _occupant.exchange()
-            _occupant.exchange_exported(False)
-        else:
-            _process_zone = _zone = os.environ.get("TZ")  # It may have chosen another since.
-        if workspace is not None:
-            workspace.exchange()
-            workspace.exchange_exported(True)
-            workspace.exchange_settings(_occupant or workspace)
-        elif _occupant is not None:
-            _occupant.exchange_settings(_occupant)
-        _occupant = workspace
-        if (zone := _process_zone if workspace is None else workspace.zone) != _zone:
-            _change_zone(zone)
+def occupy(workspace: Workspace) -> None:
+    """Let a program have its surroundings, after another's or the process's own."""
+    global _occupant
+    before, _occupant = _occupant, workspace
+    if before is None:
+        _note_process()
+    else:
+        before.exchange()
+        before.exchange_exported(False)
+    workspace.exchange()
+    workspace.exchange_exported(True)
+    workspace.exchange_settings(before or workspace)
+    workspace.run_loop()
+    if workspace.zone != _zone:
+        _change_zone(workspace.zone)
 
 
+def vacate() -> None:
+    """Let the process have its own surroundings again."""
+    global _occupant
+    if (before := _occupant) is None:
+        return
+    _occupant = surroundings.give_back = None
+    before.exchange()
+    before.exchange_exported(False)
+    before.exchange_settings(before)
+    loop, hooks, thread = _process_loop
+    if thread == _ident():  # Where strands are threads, each has its own.
+        asyncio._set_running_loop(loop)
+        sys.set_asyncgen_hooks(*hooks)
+    if _process_zone != _zone:
+        _change_zone(_process_zone)
+
+
+def _note_process() -> None:
+    global _process_loop, _process_zone, _zone
+    _process_loop = _running_loop(), _asyncgen_hooks(), _ident()
+    _process_zone = _zone = os.environ.get("TZ")
+    surroundings.give_back = vacate
+
+
+_ident = threading.get_ident
+_process_loop: tuple[Any, Any, int] = None, (None, None), 0  # What ran before, with its hooks, in which thread.
 _process_zone: str | None = None  # The time zone of the process's own,
 _zone: str | None = None  # and the one that is in place.
 _tzset, _putenv, _unsetenv = time.tzset, os.putenv, os.unsetenv

@@ -35,7 +35,7 @@ from msgspec.structs import replace as replace_fields
 from worldline.federation.inprocess.strand import Strand, StrandBroken, ThreadStrand, strand_kind
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant.declaration import own_draws_of, with_functions
-from worldline.federation.participant.participant import Participant
+from worldline.federation.participant.participant import Participant, surroundings
 from worldline.federation.participant.program import Federation, Program, blame, run_program_out
 from worldline.history.guarding import GuardedObserver
 from worldline.history.journal import Journal
@@ -624,6 +624,8 @@ class SteppedRun:
             raise
         finally:
             self._stands_still = True
+            if surroundings.give_back is not None:  # A machine's, which waits.
+                surroundings.give_back()
         self.is_over = self.outcome is not None
         return not self.is_over
 

@@ -33,6 +33,7 @@ cdef class Operations:
     cdef public list _asked
     cdef public object _stable
     cdef ParticipantClock _clock
+    cdef public bint has_surroundings
 
     cpdef _target(self, to, by, clock)
     cpdef _deadline(self, until, within, clock)

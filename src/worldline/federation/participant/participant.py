@@ -187,6 +187,20 @@ class ParticipantClock:
         return self._ledger.stands() + step if clock.is_steady else self._target(self._read() + step)
 
 
+class Surroundings:
+    """What a process has one of, such as environment variables, and whether a program's own are in place.
+
+    Those of a machine stay while it waits: the program that goes on next may be a machine's, too, and then changes them
+    directly. Any other participant gives the process its own back when it goes on.
+    """
+
+    def __init__(self) -> None:
+        self.give_back: Callable[[], None] | None = None  # None: they are the process's own.
+
+
+surroundings = Surroundings()
+
+
 class Operations:
     """What every participant can do without waiting. All times are nanoseconds or text such as ``"5ms"``.
 
@@ -208,6 +222,7 @@ class Operations:
         self._asked: list[ParticipantEvent] = []
         self._stable = StableStore()
         self._clock = ParticipantClock(ledger)
+        self.has_surroundings = False  # Whether its program sees to the process's surroundings.
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} at {format_time(self.now)}>"
@@ -660,3 +675,5 @@ class Participant(Operations):
             return messages
         finally:
             self._waits = False
+            if surroundings.give_back is not None and not self.has_surroundings:
+                surroundings.give_back()
