@@ -71,7 +71,7 @@ test-long: $(BUILT) $(TOOLS) $(SIMPY)  ## run those that take seconds each: whol
 # under one build. The tests compare all combinations themselves where it matters most.
 test-plain: $(BUILT) $(TOOLS) $(SIMPY)  ## run those again where it can matter: plain Python, threads, another hash seed
 	PYTHONHASHSEED=1 WORLDLINE_UNCOMPILED=1 WORLDLINE_THREADS=1 $(PYTEST) -m 'not soak and not once and not long' \
-	    $(addprefix tests/,kernel simpy nodes spacetime test_examples.py lock wire federation)
+	    $(addprefix tests/,kernel simpy nodes spacetime conformance test_examples.py lock wire federation)
 
 BARE := .venv/bare
 IS_BARE := from worldline.builds import build; from worldline.federation.inprocess.strand import strand_kind; \

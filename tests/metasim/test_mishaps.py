@@ -9,7 +9,6 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -161,41 +160,6 @@ def test_another_type_on_a_channel_is_reported_where_it_arrives() -> None:
         assert isinstance(error, WorldlineError)
         assert (error.participant, error.at) == ("controller", 15 * MS)
         assert "what plant has sent on 'STATE' at 5ms" in str(error)
-
-
-def test_a_client_that_comes_too_late() -> None:
-    server = served(PAIR)
-    server.open()
-    strands = [Strand(lambda name=name: half(server, name)) for name in CHANNELS]  # type: ignore[misc]
-    with server:
-        server.initialize()
-        for name, reason in {
-            "third": "unexpected participant 'third'",
-            "plant": "'plant' is already connected",
-        }.items():
-            late, builder = MetasimClient(server, name), DiagramBuilder()
-            late.add_subscriber(builder, "STATE", lcmt_drake_signal)
-            late.complete(builder.Build())
-            with pytest.raises(WorldlineError, match=reason):
-                late.run()
-        server.advance_to(0.05)
-    for strand in strands:
-        strand.result()
-
-
-def test_the_server_goes_while_they_run() -> None:
-    server = served(PAIR)
-    server.open()
-    strands = [Strand(lambda name=name: half(server, name)) for name in CHANNELS]  # type: ignore[misc]
-
-    def give_up(now: float) -> Any:
-        raise RuntimeError("enough")
-
-    server.set_monitor(give_up, 0.05)
-    with pytest.raises(RuntimeError, match="enough"), server:
-        server.advance_to(1.0)
-    for strand in strands:
-        assert "the server was closed: enough" in str(strand.failure())
 
 
 @pytest.mark.parametrize("is_resident", [True, False])

@@ -342,19 +342,14 @@ def test_two_of_one_name() -> None:
     assert finished(server) == in_one_process("100ms")[0]
 
 
-def test_those_who_dont_come_are_named() -> None:
+@pytest.mark.parametrize("wait", [MetasimServer.initialize, lambda server, **given: server.advance_to(1.0, **given)])
+def test_those_who_dont_come_are_named(wait: Callable[..., None]) -> None:
     def act(server: MetasimServer) -> None:
         eventually(lambda: server.missing() == ["b"])
-        server.initialize(patience_s=0.1)
+        wait(server, patience_s=0.1)
 
     raised, told = failing({"a": Counter("A", 10 * MS)}, act)
     assert isinstance(raised, LossError)
-    assert str(raised) == "b didn't connect within 0.1 seconds"
-    assert "b didn't connect" in str(told["a"])
-
-
-def test_those_who_dont_come_are_named_by_advance_to() -> None:
-    raised, told = failing({"a": Counter("A", 10 * MS)}, lambda server: server.advance_to(1.0, patience_s=0.1))
     assert str(raised) == "b didn't connect within 0.1 seconds"
     assert "b didn't connect" in str(told["a"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -84,11 +83,6 @@ def test_bad_parameters_are_refused(name: str, text: str, says: str) -> None:
 def test_an_algorithm_without_parameters_says_so() -> None:
     with pytest.raises(ConfigurationError, match="it has none"):
         BELLMAN_FORD.parsed({"x": "1"})
-
-
-def test_a_parameter_whose_default_is_none() -> None:
-    with suppress(ConfigurationError):
-        assert TUNABLE.parsed({"limit": "5"})["limit"] in (5, "5")
 
 
 def test_the_least_of_nodes_and_parameters_can_be_stated() -> None:

@@ -10,7 +10,6 @@ from worldline.nodes import (
     Meta,
     NeighborAdded,
     NeighborRemoved,
-    Protocol,
     Recover,
     Start,
     Timer,
@@ -32,20 +31,3 @@ from worldline.nodes import (
 )
 def test_meta_events_have_a_text(event: Meta, text: str) -> None:
     assert str(event) == text
-
-
-def test_events_are_values() -> None:
-    assert LinkDown(1) == LinkDown(1) != LinkUp(1)
-    assert Protocol("x", 1) == Protocol("x", 1)
-    with pytest.raises(AttributeError):
-        LinkDown(1).link = 2  # type: ignore[misc]
-
-
-def test_events_match_as_patterns() -> None:
-    match Protocol(("a", 5), 3):
-        case Protocol((name, number), link):
-            assert (name, number, link) == ("a", 5, 3)
-        case _:
-            pytest.fail("it doesn't match")
-    assert isinstance(Start(), Meta)
-    assert not isinstance(Protocol(1, 1), Meta)

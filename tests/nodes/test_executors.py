@@ -1,18 +1,12 @@
-"""The same run, whatever executes it: inline or in two processes, compiled or not, under any hash seed."""
+"""The same run, whatever executes it: inline or in two processes. Builds and hash seeds: see `make test-plain`."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.nodes.chatter import Chatter, Listener, Plain, Ticker, chat, pair, started
-from worldline.kernel import build
 from worldline.model.errors import ModelError, UsageError
 from worldline.model.latency import Uniform
 from worldline.model.links import Link
@@ -20,34 +14,11 @@ from worldline.nodes import NodeRecord, Scheduler, always, at_end, eventually
 from worldline.nodes.algorithms.bellman_ford import BellmanFord
 from worldline.nodes.trace import text_of
 
-ROOT = Path(__file__).parents[2]
-PRINT = "import json; from tests.nodes.chatter import chat; from worldline.kernel import build; "
-PRINT += "print(json.dumps([build, chat('inline')]))"
-
 
 def test_two_processes_give_the_same_digest_and_the_nodes_come_back() -> None:
     digest, nodes = chat("inline")
     assert chat("processes(2)") == (digest, nodes)
     assert any(lives == 2 for _, lives, _, _ in nodes)
-
-
-@pytest.mark.parametrize(("uncompiled", "hash_seed"), [("0", "1"), ("1", "2")])
-def test_builds_and_hash_seeds_give_the_same_digest(uncompiled: str, hash_seed: str) -> None:
-    environment = {**os.environ, "WORLDLINE_UNCOMPILED": uncompiled, "PYTHONHASHSEED": hash_seed}
-    ended = subprocess.run(
-        [sys.executable, "-c", PRINT],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=True,
-    )
-    used, found = json.loads(ended.stdout)
-    assert build != "compiled" or uncompiled == "1" or used == "compiled"
-    assert uncompiled == "0" or used.startswith("plain")
-    digest, nodes = chat("inline")
-    assert found == json.loads(json.dumps([digest, nodes]))
 
 
 @at_end("all have heard of all")

@@ -43,6 +43,7 @@ ELEMENTS: dict[str, set[str]] = {
     "marker": {"id", "viewBox", "refX", "refY", "markerWidth", "markerHeight", "markerUnits", "orient"},
 }
 _COLOR = re.compile(r"#[0-9a-f]{6}|none|url\(#[\w-]+\)")
+_USED = re.compile(r"url\(#?(.*)\)")  # A picture needs nothing but itself.
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _RULES = re.compile(r"(\.[\w-]+( \.[\w-]+)*:hover( [.\w-]+)?\{[a-z-]+:[#\w.]+(;[a-z-]+:[#\w.]+)*\})*")
 _VALUES = {
@@ -69,6 +70,7 @@ def strange(svg: str) -> list[str]:
 
 
 def _strange(root: ElementTree.Element) -> Iterator[str]:
+    defined = {each.get("id") for each in root.iter()}
     for each in root.iter():
         tag = each.tag.removeprefix(_SVG)
         if tag not in ELEMENTS:
@@ -81,5 +83,7 @@ def _strange(root: ElementTree.Element) -> Iterator[str]:
         for name, value in each.items():
             if name not in ELEMENTS[tag]:
                 yield f"<{tag} {name}>"
-            elif name in _VALUES and not _VALUES[name].fullmatch(value):
+            elif (name in _VALUES and not _VALUES[name].fullmatch(value)) or (
+                (used := _USED.fullmatch(value)) and used[1] not in defined
+            ):
                 yield f"<{tag} {name}={value}>"

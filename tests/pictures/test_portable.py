@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.nodes.test_pictures import faulty_run, ran
 from tests.pictures.portable import strange
 from tests.pictures.spacetime.runs import crowd, ping
+from tests.pictures.test_nodes import faulty_run, ran
 from worldline.pictures.nodes import diagram_svg, routes_to, topology_svg
 from worldline.pictures.spacetime import minkowski_svg
 from worldline.pictures.svg import PAPER, document, haloed, text_at
@@ -79,6 +82,7 @@ def test_pictures_of_nodes() -> None:
         ("<style>.a{fill:red}</style>", "style: .a{fill:red}"),
         ("<foreignObject/>", "<foreignObject>"),
         ("<text>x\u2081</text>", "text: x\u2081"),
+        ('<g clip-path="url(#elsewhere)"/>', "<g clip-path=url(#elsewhere)>"),
     ],
 )
 def test_what_only_browsers_know_is_found(svg: str, words: str) -> None:
@@ -94,3 +98,32 @@ def test_a_halo_is_a_text_of_its_own_below() -> None:
     assert (group.get("class"), group.get("stroke"), group.get("font-weight")) == ("names", None, "600")
     assert [each.attrib for each in halo] == [each.attrib for each in group]
     assert haloed([], class_="names") == []
+
+
+_PRINTS = """
+from tests.pictures.spacetime.runs import crowd
+from tests.pictures.test_nodes import faulty_run
+from worldline.pictures.nodes import diagram_svg, routes_to, topology_svg
+from worldline.pictures.spacetime import minkowski_svg
+from worldline.spacetime import LambdaField, box
+run = faulty_run()
+print(topology_svg(run.topology, routes=routes_to(0, [node.routing for node in run.nodes])))
+print(diagram_svg(run.records, run.num_nodes, title="Twice"))
+run = crowd(12, 4)
+print(minkowski_svg(run.records, 4, field=LambdaField(c=0.01), until=run.until, boundaries=box([-6] * 3, [6] * 3)))
+"""
+
+
+def test_pictures_are_the_same_bytes_every_time() -> None:
+    once, again = (
+        subprocess.run(
+            [sys.executable, "-c", _PRINTS],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONIOENCODING": "utf-8"},
+            capture_output=True,
+            encoding="utf-8",
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    )
+    assert once == again
+    assert once.count("</svg>") == 3

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
-import sys
 from math import inf, nan, sqrt
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
 from tests.spacetime.running import Person, failure, prepared, run
-from tests.spacetime.worlds import make_world, simulate
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError
 from worldline.spacetime import (
     Agent,
@@ -25,7 +20,6 @@ from worldline.spacetime import (
     Shuffled,
     Trajectory,
     below,
-    build,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -398,36 +392,6 @@ def test_agents_that_share_what_is_not_sent_are_caught_by_shuffling() -> None:
 
     digests = {prepared(set_up, Shuffled(seed)).run(until=20).digest for seed in range(6)}
     assert len(digests) > 1
-
-
-# -- Builds and hash seeds
-
-
-def digests_of_worlds() -> list[str]:
-    found = []
-    for number in range(12):
-        try:
-            found.append(simulate(make_world(Random(number)), trace=False).digest.hex())
-        except Stuck as error:
-            found.append(str(error))
-    return found
-
-
-def test_both_builds_and_other_hash_seeds_give_one_digest() -> None:
-    code = "from tests.spacetime.test_simulation import *; print(build[:5], *digests_of_worlds(), sep='\\n')"
-    expected = digests_of_worlds()
-    environment = {**os.environ, "WORLDLINE_UNCOMPILED": "1", "PYTHONHASHSEED": "2"}
-    told = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=LOST_AT_MOST_S * 3,
-    ).stdout.splitlines()
-    assert told == ["plain", *expected]
-    assert build
 
 
 def test_an_agent_that_isnt_there_is_refused_with_the_nearest_name() -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from math import nan
 from struct import unpack
 
 import pytest
 
 from tests.world.crowd import crowd, movers_of, robot, solid, started
-from tests.world.small_worlds import course_of, local, run
+from tests.world.small_worlds import course_of, link_poses, local, run
 from worldline.model.errors import ModelError, UsageError
-from worldline.model.time import MS
+from worldline.model.time import MS, SECOND
 from worldline.world.description import SpeedLimits, VelocityDrive, WorldDescription, WorldModel
 from worldline.world.engines import open_engine
 from worldline.world.engines.drives import same_bits
-from worldline.world.engines.engine import PhysicsEngine, SimulatedGroup
+from worldline.world.engines.engine import PhysicsEngine, SimulatedGroup, link_radius
 from worldline.world.pose import Pose, Vector
 from worldline.world.shapes import BoxShape
 
@@ -75,6 +76,42 @@ def test_what_a_file_wants_and_numbers_cannot_say_is_named(engine: str, model: W
 
 
 WORLD = crowd()
+
+
+def test_every_link_is_in_its_box(engine: str) -> None:
+    running = started(open_engine(engine, WORLD), WORLD)
+    for _ in range(3):
+        extents = running.extents(20)
+        running.advance(20)
+        for name, poses in link_poses(running).items():
+            center, half, speed = extents[name]
+            for pose, link in zip(poses, WORLD.models[name].links, strict=True):
+                for axis in range(3):
+                    room = half[axis] + speed * 20 * WORLD.step / SECOND - link_radius(link)
+                    assert abs(pose.position[axis] - center[axis]) <= room
+
+
+def test_mistakes_are_told(engine: str) -> None:
+    thing = WorldModel(name="thing", links=(solid("body", BoxShape((1, 1, 1))),))
+    ground = WorldModel(name="ground", static=True, links=thing.links)
+    models = {each.name: each for each in (thing, ROCKET, ground)}
+    opened = open_engine(engine, WorldDescription(name="w", step=10 * MS, models=models))
+    running = opened.build(["thing", "rocket"])
+    running.set_states(0, {name: opened.initial_state(name) for name in ("thing", "rocket")})
+    states = running.states()
+    for text, mistake in {
+        "3 bytes are no state of model 'thing'": lambda: running.set_states(0, states | {"thing": b"abc"}),
+        "are no states of": lambda: running.set_states(0, {}),
+        "'thing' has no drive": lambda: running.command("thing", (0, 0, 0), (0, 0, 0)),
+        "finite numbers": lambda: running.command("rocket", (nan, 0, 0), (0, 0, 0)),
+        "isn't in this group": lambda: running.place("ground", Pose()),
+        "there is no model 'nobody'": lambda: opened.build(["nobody"]),
+        "model 'ground' is static": lambda: opened.initial_state("ground"),
+        "'thing' is not static": lambda: opened.build([], ["thing"]),
+        "there is no physics engine 'ode'": lambda: open_engine("ode", WORLD),
+    }.items():
+        with pytest.raises(UsageError, match=text):
+            mistake()
 
 
 @pytest.mark.parametrize("name", ["kinematic", "mujoco"])

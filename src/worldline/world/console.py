@@ -141,16 +141,51 @@ def interacted(world: World, line: str) -> str:
         case Query("status"):
             return _status(world)  # Not whether it plays: the page may hold it, and shows that.
         case Query("where" | "levels"):
-            return "\n".join(ScriptSession(world, [], lambda _: None).answer(command))
+            return "\n".join(answer(world, command))
     if not isinstance(command, Change):
         raise UsageError(f"{shown(line.strip())} is no interaction", advice="pause, step and resume have buttons")
     world.interact(command)
     return f"step {world.step} ({format_time(world.time)}): {format_command(command)}"
 
 
+def answer(world: World, query: Query) -> list[str]:
+    """Return the lines that answer a query."""
+    match query.what:
+        case "status":
+            return [_status(world, "paused" if world.is_paused else "playing")]
+        case "where":
+            return _where(world, query.about)
+        case "levels":
+            inside: dict[str, list[str]] = {level.name: [] for level in world.description.levels}
+            for performer in world.performers:
+                for level in world.levels_of(performer):
+                    inside[level].append(performer)
+            return [
+                f"{level}: {'active, with ' + ', '.join(names) if names else 'not active'}"
+                for level, names in inside.items()
+            ] or ["the world has no levels"]
+    return help_lines(query.about)
+
+
 def _status(world: World, *state: str) -> str:
     when = f"time {format_time(world.time)}, step {world.step}, iteration {world.iteration}"
     return ", ".join((when, *state, f"state hash {world.state_hash.hex()}"))
+
+
+def _where(world: World, model: str | None) -> list[str]:
+    positions, performers, hosts = world.positions, world.performers, world.affinities
+    if model is not None and model not in positions:
+        raise UsageError(f"no model {shown(model)} is there to move", advice=nearest(model, positions))
+    lines = []
+    for name in positions if model is None else (model,):
+        x, y, z = (round(each, 3) + 0.0 for each in positions[name])  # 0.000 rather than -0.000.
+        line = f"{name}: at {x:.3f} {y:.3f} {z:.3f}"
+        if name in performers:
+            line += f", in {', '.join(world.levels_of(name)) or 'no level'}"
+        if name in hosts:
+            line += f", on {hosts[name]}"
+        lines.append(line)
+    return lines or ["nothing that can move is loaded"]
 
 
 # --- Words to commands: each of these takes from the front of a list of words ---
@@ -378,7 +413,7 @@ class ScriptSession:
         """Do what a command says, and write what took effect."""
         match command:
             case Query():
-                for line in self.answer(command):
+                for line in answer(self._world, command):
                     self._write(line)
                 return
             case Play():
@@ -405,43 +440,6 @@ class ScriptSession:
         if self._until is not None and self._world.time < self._until:
             self._carry_out(Play())
         self._carry_out(Quit())
-
-    # --- Queries ---
-
-    def answer(self, query: Query) -> list[str]:
-        """Return the lines that answer a query."""
-        world, about = self._world, query.about
-        match query.what:
-            case "status":
-                return [_status(world, "paused" if world.is_paused else "playing")]
-            case "where":
-                return self._where(about)
-            case "levels":
-                inside: dict[str, list[str]] = {level.name: [] for level in world.description.levels}
-                for performer in world.performers:
-                    for level in world.levels_of(performer):
-                        inside[level].append(performer)
-                return [
-                    f"{level}: {'active, with ' + ', '.join(names) if names else 'not active'}"
-                    for level, names in inside.items()
-                ] or ["the world has no levels"]
-        return help_lines(about)
-
-    def _where(self, model: str | None) -> list[str]:
-        world = self._world
-        positions, performers, hosts = world.positions, world.performers, world.affinities
-        if model is not None and model not in positions:
-            raise UsageError(f"no model {shown(model)} is there to move", advice=nearest(model, positions))
-        lines = []
-        for name in positions if model is None else (model,):
-            x, y, z = (round(each, 3) + 0.0 for each in positions[name])  # 0.000 rather than -0.000.
-            line = f"{name}: at {x:.3f} {y:.3f} {z:.3f}"
-            if name in performers:
-                line += f", in {', '.join(world.levels_of(name)) or 'no level'}"
-            if name in hosts:
-                line += f", on {hosts[name]}"
-            lines.append(line)
-        return lines or ["nothing that can move is loaded"]
 
 
 class ConsoleSession(ScriptSession):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import time
 from itertools import combinations, pairwise
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
+from tests.pictures.reading import Element, Spot, of_class, of_tag, parsed, points, texts, titles
 from tests.pictures.spacetime.runs import crowd, lambdas, ping, straight
 from tests.pictures.spacetime.test_looks import lived
 from worldline.model.errors import UsageError
@@ -20,44 +17,21 @@ from worldline.pictures.spacetime import diagram, minkowski_svg
 from worldline.pictures.svg import ALARM, PALETTE, text_width
 from worldline.spacetime import AgentRecord, Boundary, LambdaField, box
 
-Spot = tuple[float, float]
 
-
-def parsed(svg: str) -> ElementTree.Element:
-    return ElementTree.fromstring(svg)
-
-
-def drawn(records: list[AgentRecord], n: int = 2, **options: Any) -> ElementTree.Element:
+def drawn(records: list[AgentRecord], n: int = 2, **options: Any) -> Element:
     return parsed(minkowski_svg(records, n, **options))
 
 
-def of_class(root: ElementTree.Element, name: str) -> list[ElementTree.Element]:
-    return [each for each in root.iter() if name in (each.get("class") or "").split()]
+def paths(group: Element) -> list[Element]:
+    return of_tag(group, "path")
 
 
-def spots(element: ElementTree.Element) -> list[Spot]:
-    found = re.findall(r"(-?[\d.]+) (-?[\d.]+)", element.get("d") or "")
-    return [(float(x), float(y)) for x, y in found]
-
-
-def paths(group: ElementTree.Element) -> list[ElementTree.Element]:
-    return [each for each in group.iter() if each.tag.endswith("path")]
-
-
-def texts(root: ElementTree.Element) -> list[str]:
-    return [each.text or "" for each in root.iter() if each.tag.endswith("text")]
-
-
-def titles(group: ElementTree.Element) -> list[str]:
-    return [each.text or "" for each in group.iter() if each.tag.endswith("title")]
-
-
-def names(root: ElementTree.Element) -> list[str]:
+def names(root: Element) -> list[str]:
     return [text for group in of_class(root, "names") for text in texts(group)]
 
 
-def arrows(root: ElementTree.Element) -> list[tuple[Spot, Spot]]:
-    return [(spots(paths(each)[0])[0], spots(paths(each)[-1])[-1]) for each in of_class(root, "lambda")]
+def arrows(root: Element) -> list[tuple[Spot, Spot]]:
+    return [(points(paths(each)[0])[0], points(paths(each)[-1])[-1]) for each in of_class(root, "lambda")]
 
 
 def test_time_goes_up_and_light_runs_at_45_degrees() -> None:
@@ -69,7 +43,7 @@ def test_time_goes_up_and_light_runs_at_45_degrees() -> None:
         assert abs(to_x - x) == pytest.approx(y - to_y, abs=0.03)
         assert (to_x > x) == (place % 2 == 0)
     for _, edge in (paths(cone)[-2:] for cone in of_class(root, "cone")):
-        left, apex, right = spots(edge)
+        left, apex, right = points(edge)
         assert apex[0] - left[0] == pytest.approx(apex[1] - left[1], abs=0.03)
         assert right[0] - apex[0] == pytest.approx(apex[1] - right[1], abs=0.03)
     assert of_class(root, "cone")
@@ -77,7 +51,7 @@ def test_time_goes_up_and_light_runs_at_45_degrees() -> None:
 
 def test_worldlines_run_through_their_corners() -> None:
     root = drawn([*straight("a", (0, 0), (5, 3), (10, 0)), *straight("b", (0, 4), (10, 4))])
-    a, b = (spots(of_class(each, "way")[0]) for each in of_class(root, "worldline"))
+    a, b = (points(of_class(each, "way")[0]) for each in of_class(root, "worldline"))
     assert len(a) == 3
     unit = (b[0][1] - b[1][1]) / 10
     assert b[0][0] == b[1][0]
@@ -91,12 +65,12 @@ def test_lambdas_go_from_worldline_to_worldline() -> None:
     root = drawn(crowd(6, 2).records, field=LambdaField(c=0.01))
     ways = {}
     for line in of_class(root, "worldline"):
-        ways[titles(line)[0].split(":")[0]] = [spots(way) for way in of_class(line, "way")]
+        ways[titles(line)[0].split(":")[0]] = [points(way) for way in of_class(line, "way")]
     absorbed = of_class(root, "absorbed")
     assert len(absorbed) > 5
     for each in absorbed:
         source, target = re.match(r"hear, (\S+) → (\S+):", titles(each)[0]).groups()  # type: ignore[union-attr]
-        start, end = spots(paths(each)[0])
+        start, end = points(paths(each)[0])
         assert is_on(ways[source], start)
         assert is_on(ways[target], end)
 
@@ -162,7 +136,7 @@ def test_ends_of_channels_are_dashed_and_their_arrival_marked() -> None:
 def test_a_worldline_changes_its_color_where_its_agent_does() -> None:
     root = drawn([*lived("a", (0.0, "well"), (2.0, "ill"), (6.0, "well"), end=10.0), *lived("b", (0.0, "well"))])
     line, other = of_class(root, "worldline")
-    well, ill = (spots(each) for each in of_class(line, "way"))
+    well, ill = (points(each) for each in of_class(line, "way"))
     colors = [each.get("stroke") or line.get("stroke") for each in of_class(line, "way")]
     assert colors == list(PALETTE[:2])
     assert other.get("stroke") == PALETTE[0]
@@ -185,11 +159,11 @@ def test_a_change_on_the_way_and_at_a_jump() -> None:
         AgentRecord("a", 6, "ended", (7.0, 3.0), 3.6),
     ]
     (line,) = of_class(drawn(records), "worldline")
-    first, second, third = (spots(each) for each in of_class(line, "way"))
+    first, second, third = (points(each) for each in of_class(line, "way"))
     assert first[-1] == second[0]
     assert len(first) == 3
     assert [len(second), len(third)] == [2, 2]
-    ((start, end),) = [spots(each) for each in of_class(line, "jump")]
+    ((start, end),) = [points(each) for each in of_class(line, "jump")]
     assert (start, end) == (second[-1], third[0])
 
 
@@ -233,7 +207,7 @@ def test_a_failure_is_marked_where_it_happened() -> None:
     assert any(text.startswith("Failed: a: ZeroDivisionError: division by zero") for text in texts(root))
     assert any(text.startswith("ZeroDivisionError") for text in texts(of_class(root, "failures")[0]))
     # The picture ends there, and whoever was under way then has got as far.
-    a, b = (spots(of_class(each, "way")[0]) for each in of_class(root, "worldline"))
+    a, b = (points(of_class(each, "way")[0]) for each in of_class(root, "worldline"))
     assert a[-1][1] == b[-1][1]
     assert (b[0][0] - b[-1][0]) / (b[0][1] - b[-1][1]) == pytest.approx(0.6, abs=0.01)
 
@@ -275,12 +249,12 @@ def test_the_scale_is_stated_where_light_isnt_at_45_degrees() -> None:
 def test_a_field_is_drawn_as_it_is() -> None:
     run = ping(field=LambdaField(R=(1.0, 0.0)))
     lead, _, edge = paths(of_class(drawn(run.records, field=LambdaField(R=(1.0, 0.0))), "cone")[0])
-    start, apex = spots(lead)
-    assert spots(edge)[1] == apex
+    start, apex = points(lead)
+    assert points(edge)[1] == apex
     assert apex[1] < start[1]
     run = ping(field=LambdaField(c=4.0))
     root = drawn(run.records, field=LambdaField(c=4.0))
-    curve = spots(paths(of_class(root, "cone")[0])[-1])
+    curve = points(paths(of_class(root, "cone")[0])[-1])
     assert len(curve) > 20
     (x, y), end = arrows(root)[0]
     # What the picture shows agrees with what happened: the first lambda is absorbed on the hyperbola.
@@ -299,9 +273,9 @@ def test_cones_can_be_left_out() -> None:
 def test_boundaries_are_drawn_where_they_are() -> None:
     records = straight("a", (0, 0), (4, 2))
     root = drawn(records, boundaries=[*box([0.0], [2.5]), Boundary([0.5, 1.0], 0.0, name="moving")])
-    (way,) = (spots(each) for each in of_class(root, "way"))
+    (way,) = (points(each) for each in of_class(root, "way"))
     unit = (way[1][0] - way[0][0]) / 2
-    left, right, moving = (spots(paths(each)[0]) for each in of_class(root, "boundary"))
+    left, right, moving = (points(paths(each)[0]) for each in of_class(root, "boundary"))
     assert [x for x, _ in left] == [way[0][0]] * 2
     assert right[0][0] - left[0][0] == pytest.approx(2.5 * unit, abs=0.02)
     # Where t / 2 − x = 0 is where the agent is.
@@ -331,7 +305,7 @@ def test_every_number_of_dimensions(n: int) -> None:
 
 def test_without_space_lifelines_are_side_by_side() -> None:
     root = drawn(ping(1, field=LambdaField(c=1.0)).records, 1)
-    alice, bob = (spots(each) for each in of_class(root, "way"))
+    alice, bob = (points(each) for each in of_class(root, "way"))
     assert alice[0][0] == alice[1][0] < bob[0][0] == bob[1][0]
     for start, end in arrows(root)[:-1]:
         assert {start[0], end[0]} == {alice[0][0], bob[0][0]}
@@ -339,9 +313,9 @@ def test_without_space_lifelines_are_side_by_side() -> None:
 
 def test_an_axis_can_be_chosen() -> None:
     records = [*straight("a", (0, 0, 0), (4, 2, 0)), *straight("b", (0, 0, 1), (4, 0, 1))]
-    across = spots(of_class(drawn(records, 3, axis=1), "way")[0])
+    across = points(of_class(drawn(records, 3, axis=1), "way")[0])
     assert across[0][0] != across[1][0]
-    along = spots(of_class(drawn(records, 3, axis=2), "way")[0])
+    along = points(of_class(drawn(records, 3, axis=2), "way")[0])
     assert along[0][0] == along[1][0]
 
 
@@ -382,7 +356,7 @@ def test_far_away_and_close_together() -> None:
 
 def test_the_end_cuts_and_extends() -> None:
     records = straight("a", (0, 0), (10, 5))
-    cut = spots(of_class(drawn(records, until=4.0), "way")[0])
+    cut = points(of_class(drawn(records, until=4.0), "way")[0])
     assert (cut[0][1] - cut[1][1]) / (cut[1][0] - cut[0][0]) == pytest.approx(2.0, abs=0.01)
     root = drawn(records, until=20.0)
     assert "20" in texts(root)
@@ -442,37 +416,6 @@ def test_wrong_axes_are_refused(axis: Any) -> None:
         minkowski_svg(ping().records, 2, axis=axis)
 
 
-_PRINTS = """
-from tests.pictures.spacetime.runs import crowd
-from worldline.spacetime import LambdaField, box
-from worldline.pictures.spacetime import minkowski_svg
-run = crowd(12, 4)
-walls = box([-6] * 3, [6] * 3)
-print(minkowski_svg(run.records, 4, field=LambdaField(c=0.01), until=run.until, boundaries=walls))
-"""
-
-
-def printed(hash_seed: str) -> str:
-    surroundings = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONIOENCODING": "utf-8"}
-    command = [sys.executable, "-c", _PRINTS]
-    return subprocess.run(command, env=surroundings, capture_output=True, encoding="utf-8", check=True).stdout
-
-
-def test_pictures_are_the_same_bytes_every_time() -> None:
-    once = printed("1")
-    assert once == printed("2")
-    assert once.count("</svg>") == 1
-    run = crowd(5, 2)
-    assert minkowski_svg(run.records, 2) == minkowski_svg(crowd(5, 2).records, 2)
-
-
 def test_the_order_of_records_doesnt_matter() -> None:
     run = crowd(5, 3)
     assert minkowski_svg(run.records[::-1], 3) == minkowski_svg(run.records, 3)
-
-
-def test_a_picture_needs_nothing_else() -> None:
-    svg = minkowski_svg(crowd(8, 2).records, 2, boundaries=box([-6], [6]))
-    assert not re.findall(r"href=|src=|url\((?!#)", svg)
-    defined = set(re.findall(r' id="([^"]+)"', svg))
-    assert set(re.findall(r"url\(#([^)]+)\)", svg)) <= defined

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
+from tests.pictures.reading import Element, of_class, of_tag, parsed, points, texts, titles
 from worldline.model.errors import ConfigurationError, ModelError
 from worldline.model.links import link
 from worldline.model.time import MS, SECOND, format_time
@@ -28,37 +24,7 @@ from worldline.pictures.nodes.diagram import told
 from worldline.pictures.nodes.topology import apart, arranged
 from worldline.pictures.svg import distance, distance_from_line
 
-Element = ElementTree.Element
 FAULTS = ("400ms crash 1", "700ms recover 1", "100ms partition 0", "300ms repair", "500ms down 0 2", "800ms up 0 2")
-
-
-def parsed(svg: str) -> Element:
-    """Read a picture; what isn't well-formed is refused."""
-    root = ElementTree.fromstring(svg)
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    return root
-
-
-def of_class(root: Element, name: str) -> list[Element]:
-    return [each for each in root.iter() if name in each.get("class", "").split()]
-
-
-def of_tag(root: Element, tag: str) -> list[Element]:
-    return list(root.iter(f"{{http://www.w3.org/2000/svg}}{tag}"))
-
-
-def texts(root: Element) -> list[str]:
-    return [each.text or "" for each in of_tag(root, "text")]
-
-
-def said(root: Element) -> str:
-    """Return what is shown when the mouse rests on an element."""
-    return of_tag(root, "title")[0].text or ""
-
-
-def points(element: Element) -> list[tuple[float, float]]:
-    """Return the points of a path without curves."""
-    return [(float(x), float(y)) for x, y in re.findall(r"[ML](-?[0-9.]+) (-?[0-9.]+)", element.get("d", ""))]
 
 
 def line_of(message: Element) -> Element:
@@ -194,7 +160,7 @@ def test_positions_where_nodes_would_cover_each_other_are_not_taken() -> None:
 
 def test_edges_go_around_nodes_that_are_in_their_way() -> None:
     topology = Topology.of_edges(3, [(0, 1), (1, 2), (0, 2)], positions=[(0, 0), (1, 0), (2, 0)])
-    ways = {said(edge): edge.get("d", "") for edge in of_class(parsed(topology_svg(topology)), "edge")}
+    ways = {titles(edge)[0]: edge.get("d", "") for edge in of_class(parsed(topology_svg(topology)), "edge")}
     assert "Q" in ways["0 – 2"]
     assert "Q" not in ways["0 – 1"] + ways["1 – 2"]
 
@@ -213,7 +179,7 @@ def test_edges_around_a_torus_are_stubs_that_say_where_they_lead() -> None:
     stubs = [edge for edge in of_class(root, "edge") if edge.get("stroke-dasharray")]
     assert len(stubs) == 2 * (3 + 4)
     for stub in stubs:
-        a, b = (int(number) for number in said(stub).split(",")[0].split(" – "))
+        a, b = (int(number) for number in titles(stub)[0].split(",")[0].split(" – "))
         inner, outer = points(stub)
         assert distance(inner, outer) < 25
         assert min(distance(inner, places[a]), distance(inner, places[b])) < 20
@@ -237,7 +203,7 @@ def test_routes_are_arrows_to_the_next_node() -> None:
     run = ran("random:12,p=0.3,connected,weights=1-9", seed=4)
     tables = [node.routing for node in run.nodes]
     root = parsed(topology_svg(run.topology, routes=routes_to(5, tables)))
-    steps = [tuple(int(number) for number in said(each).split(" → ")) for each in of_class(root, "route")]
+    steps = [tuple(int(number) for number in titles(each)[0].split(" → ")) for each in of_class(root, "route")]
     expected = [(node, run.topology.neighbors[node][table[5][1]]) for node, table in enumerate(tables) if node != 5]
     assert steps == expected
     places = circles(root)
@@ -265,7 +231,7 @@ def test_routes_around_a_torus_leave_and_come_in() -> None:
 def test_nodes_without_a_route_are_dashed() -> None:
     topology = Topology.of_edges(4, [(0, 1), (2, 3)])
     root = parsed(topology_svg(topology, routes=Routes(0, {1: 0}, {0: 0, 1: 1})))
-    dashed = [said(each) for each in of_class(root, "node") if of_tag(each, "circle")[0].get("stroke-dasharray")]
+    dashed = [titles(each)[0] for each in of_class(root, "node") if of_tag(each, "circle")[0].get("stroke-dasharray")]
     assert [text.partition(";")[0] for text in dashed] == ["node 2", "node 3"]
     assert "2 nodes have no route (dashed)." in texts(root)
 
@@ -315,7 +281,7 @@ def test_lost_and_dropped_messages_end_in_a_cross() -> None:
         assert record.peer is not None
         sender, receiver = (record.node, record.peer) if record.kind == "sent" else (record.peer, record.node)
         _, line, mark = of_tag(message, "path")
-        assert record.reason in said(message)
+        assert record.reason in titles(message)[0]
         assert line.get("marker-end") is None
         start, end = points(line)
         assert start[1] == pytest.approx(rows[sender], abs=0.02)
@@ -412,7 +378,7 @@ def test_a_crash_interrupts_the_lifeline_until_the_recovery() -> None:
     root = drawn(faulty_run())
     interrupted = [of_class(each, "down") for each in of_class(root, "lifeline")]
     assert [len(parts) for parts in interrupted] == [0, 1, 0]
-    marks = {said(each).partition(",")[0]: each for each in of_class(root, "mark")}
+    marks = {titles(each)[0].partition(",")[0]: each for each in of_class(root, "mark")}
     start, end = points(interrupted[1][0])
     cross = points(of_tag(marks["1: Crash"], "path")[0])
     assert sum(x for x, _ in cross) / 4 == pytest.approx(start[0], abs=0.02)
@@ -433,7 +399,7 @@ def test_partitions_are_bands_with_the_group_standing_out() -> None:
     (band,) = of_class(root, "partition")
     whole, row = of_tag(band, "rect")
     lines = of_class(root, "happened")
-    assert [said(line) for line in lines] == ["Partition 0, at 100ms", "Repair, at 300ms"]
+    assert [titles(line)[0] for line in lines] == ["Partition 0, at 100ms", "Repair, at 300ms"]
     begin, end = (points(of_tag(line, "path")[0])[0][0] for line in lines)
     assert float(whole.get("x", "")) == pytest.approx(begin, abs=0.02)
     assert float(whole.get("x", "")) + float(whole.get("width", "")) == pytest.approx(end, abs=0.02)
@@ -462,7 +428,9 @@ def test_whatever_is_in_messages_and_logs_the_picture_is_well_formed() -> None:
     run = ran("clique:2", Talker, link="10ms")
     root = parsed(diagram_svg(run.records, 2, title='<script>"&\ud800'))
     expected = "<b>&\"'\ufffd\ufffd]]> new line\u4f60\u597d"
-    assert said(of_class(root, "received")[0]) == f"str 0 → 1, sent at 0s, received at 10ms, after 10ms: {expected}"
+    assert (
+        titles(of_class(root, "received")[0])[0] == f"str 0 → 1, sent at 0s, received at 10ms, after 10ms: {expected}"
+    )
     assert expected in texts(root)
     assert '<script>"&\ufffd' in texts(root)
     assert not of_tag(root, "script")
@@ -471,7 +439,7 @@ def test_whatever_is_in_messages_and_logs_the_picture_is_well_formed() -> None:
 def test_notes_of_one_moment_are_one_dot_with_all_lines() -> None:
     root = drawn(ran("clique:2", Talker, link="10ms"))
     notes = of_class(root, "note")
-    assert [said(each) for each in notes] == [f"{node}, at 0s: first <line>; second & last" for node in (0, 1)]
+    assert [titles(each)[0] for each in notes] == [f"{node}, at 0s: first <line>; second & last" for node in (0, 1)]
     assert "first <line>; second & last" in texts(of_class(root, "note-texts")[0])
     assert "tea" in texts(root)
 
@@ -541,53 +509,6 @@ def test_the_run_goes_on_until_its_end() -> None:
     assert max(points(line_of(each))[1][0] for each in of_class(root, "received")) < 100
 
 
-# -- The same every time
-
-_PRINTS_BOTH = """
-from worldline.nodes.algorithms.bellman_ford import BellmanFord
-from worldline.pictures.nodes import diagram_svg, routes_to, topology_svg
-from worldline.nodes.scheduler import Scheduler
-
-edges = [(0, 1, 3), (1, 2), (2, 3), (3, 4, 9), (4, 5), (0, 3), (6, 7)]
-faults = ("200ms crash 3", "100ms partition 1 2", "150ms repair", "600ms recover 3")
-run = Scheduler(9, edges, BellmanFord, trace=True, faults=faults)
-run.start_all_nodes()
-run.run("900ms")
-routes = routes_to(0, [node.routing for node in run.nodes])
-print(topology_svg(run.topology, routes=routes))
-print(diagram_svg(run.records, run.num_nodes, title="Twice"))
-"""
-
-
-def printed(hash_seed: str) -> str:
-    surroundings = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONIOENCODING": "utf-8"}
-    command = [sys.executable, "-c", _PRINTS_BOTH]
-    return subprocess.run(command, env=surroundings, capture_output=True, encoding="utf-8", check=True).stdout
-
-
-def test_pictures_are_the_same_bytes_every_time() -> None:
-    once = printed("1")
-    assert once == printed("2")
-    assert once.count("</svg>") == 2
-    run = faulty_run()
-    assert diagram_svg(run.records, 3) == diagram_svg(faulty_run().records, 3)
-    assert topology_svg(run.topology) == topology_svg(as_topology("clique:3"))
-
-
-def test_a_picture_has_a_size_and_a_white_ground_and_needs_nothing_else() -> None:
-    run = faulty_run()
-    routes = routes_to(0, [node.routing for node in run.nodes])
-    for svg in (diagram_svg(run.records, 3), topology_svg(run.topology, routes=routes)):
-        root = parsed(svg)
-        width, height = root.get("width"), root.get("height")
-        assert root.get("viewBox") == f"0 0 {width} {height}"
-        ground = of_tag(root, "rect")[0]
-        assert (ground.get("width"), ground.get("height"), ground.get("fill")) == (width, height, "#ffffff")
-        assert not re.findall(r"href=|src=|url\((?!#)", svg)
-        named = {each.get("id") for each in of_tag(root, "marker")}
-        assert named >= set(re.findall(r"url\(#([^)]*)\)", svg)) > set()
-
-
 # -- What went wrong
 
 
@@ -597,12 +518,12 @@ def test_a_failure_stands_out_where_and_when_it_was() -> None:
     failure = ModelError("property failed: all is well: 1 < 2", participant="node 1", at=at)
     root = drawn(run, failure=failure)
     (mark,) = of_class(root, "failure")
-    assert said(mark) == str(failure)
+    assert titles(mark)[0] == str(failure)
     line, sign = points(of_tag(mark, "path")[0]), points(of_tag(mark, "path")[1])
     assert line[0][0] == line[1][0] == pytest.approx(sign[0][0])
     height = lifelines(root)[1]
     assert min(y for _, y in sign) < height < max(y for _, y in sign)
-    message = next(each for each in of_class(root, "message") if f"at {format_time(at)}," in said(each))
+    message = next(each for each in of_class(root, "message") if f"at {format_time(at)}," in titles(each)[0])
     assert line[0][0] in (
         pytest.approx(points(line_of(message))[0][0], abs=0.02),
         pytest.approx(points(line_of(message))[-1][0], abs=0.02),
@@ -622,7 +543,7 @@ def test_a_failure_of_nobody_s_is_a_line_through_all() -> None:
 def test_links_that_go_down_and_up_have_signs_of_their_own() -> None:
     root = drawn(ran("line:2", faults=["10ms down 0 1", "2s up 0 1"]))
     assert {"link down", "link up"} <= set(texts(of_class(root, "legend")[0]))
-    marks = [said(each) for each in of_class(root, "mark")]
+    marks = [titles(each)[0] for each in of_class(root, "mark")]
     assert marks[2:] == [f"{node}: Link {what}" for what in ("down 0, at 10ms", "up 0, at 2s") for node in (0, 1)]
 
 
@@ -640,8 +561,8 @@ def test_each_end_of_an_edge_has_the_number_that_its_node_knows_it_by(text: str)
         for here, row in enumerate(topology.neighbors)
         for link, there in enumerate(row)
     }
-    assert {said(each) for each in links} == expected
-    assert all(said(each).split()[1] == texts(each)[-1] for each in links)
+    assert {titles(each)[0] for each in links} == expected
+    assert all(titles(each)[0].split()[1] == texts(each)[-1] for each in links)
     labels = [of_tag(each, "text")[0] for each in links]
     places = [(float(each.get("x", "")), float(each.get("y", ""))) for each in labels]
     gaps = [math.dist(a, b) for place, a in enumerate(places) for b in places[:place]]
