@@ -22,6 +22,7 @@ from worldline.nodes import search
 from worldline.nodes.algorithms import find
 from worldline.nodes.trial import Trial
 from worldline.search.searching import Report, search_seeds
+from worldline.targets import RunOptions
 from worldline.targets.trials import TrialRequest, made_trial
 
 FILE = Path(__file__).resolve().parent.parent / "examples" / "commit" / "commit.toml"
@@ -29,7 +30,7 @@ FEDERATION, FAULTY, NODES = "a federation of 4", "the same, with a drawn crash",
 
 
 def federations(seeds: int, workers: int, kinds: str | None = None) -> Report:
-    request = TrialRequest(target=str(FILE), properties=("commit:agreement",), drawn_faults=kinds)
+    request = TrialRequest(target=str(FILE), options=RunOptions(properties=("commit:agreement",), drawn_faults=kinds))
     return search_seeds(made_trial(request), range(seeds), workers=workers, recipe=lambda: partial(made_trial, request))
 
 

@@ -16,8 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from worldline.launch.file.setup import read_setup
-from worldline.launch.launcher import Launch, LaunchOptions
-from worldline.launch.roles import SpecialRoles
+from worldline.launch.launcher import Launch, LaunchOptions, SpecialRoles
 
 PROGRAM = """
 import time

@@ -16,7 +16,7 @@ from tests.cli.terminal_session import CTRL_C, CTRL_Z, terminal_session
 from tests.federation.transports import PATIENCE_S, eventually
 from tests.liveness import is_running
 from worldline.launch.file.setup import read_setup
-from worldline.launch.roles import SpecialRoles
+from worldline.launch.launcher import SpecialRoles
 
 CAST = """
 import os

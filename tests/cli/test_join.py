@@ -18,7 +18,7 @@ from tests.federation.transports import PATIENCE_S
 from worldline import Server, connect
 from worldline.federation.environment import ADDRESS, FEDERATION, NAME, TOKEN
 from worldline.launch.file.setup import read_setup
-from worldline.launch.roles import SpecialRoles
+from worldline.launch.launcher import SpecialRoles
 from worldline.model import ConfigurationError, Interrupted
 
 CAST = """

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from worldline.cli import console
+from worldline.targets import RunOptions
 from worldline.targets.trials import TrialRequest, made_trial
 
 FILE = """\
@@ -268,7 +269,9 @@ def test_a_property_that_cannot_be_judged_is_a_mistake_and_no_failure(
 def test_what_programs_print_is_swallowed_in_every_process(
     folder: Path, worldline: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trial = made_trial(TrialRequest(target="talk.toml", properties=("talk:quiet",)))  # As a worker makes it.
+    trial = made_trial(
+        TrialRequest(target="talk.toml", options=RunOptions(properties=("talk:quiet",)))
+    )  # As a worker makes it.
     assert trial.run().failure is None
     assert capsys.readouterr() == ("", "")
 

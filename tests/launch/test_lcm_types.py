@@ -14,8 +14,7 @@ from mcap.reader import make_reader
 
 from tests.metasim.public.stage import loop
 from worldline import run
-from worldline.launch.file.lcm_types import definition, fingerprint, type_name
-from worldline.launch.file.topics import lcm_topic
+from worldline.launch.file.topics import definition, fingerprint, lcm_topic, type_name
 from worldline.model.errors import UsageError
 from worldline.recording import Recorder, Schema
 

@@ -15,8 +15,7 @@ from tests.federation.transports import nothing_left
 from worldline import run
 from worldline.federation.outcome import FederationOutcome
 from worldline.launch.file.setup import read_setup
-from worldline.launch.launcher import Launch, LaunchOptions, federation_of
-from worldline.launch.roles import SpecialRoles
+from worldline.launch.launcher import Launch, LaunchOptions, SpecialRoles, federation_of
 from worldline.model import LossError, ModelError, NonDeterminism
 from worldline.recording import Recorder
 

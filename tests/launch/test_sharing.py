@@ -14,8 +14,7 @@ from tests.soaking import later
 from worldline import Server, plan, run
 from worldline.federation.environment import ADDRESS
 from worldline.launch.file.setup import ParticipantSetup, Setup, read_setup
-from worldline.launch.launcher import Launch, LaunchOptions, federation_of
-from worldline.launch.roles import ProcessShares, shares
+from worldline.launch.launcher import Launch, LaunchOptions, ProcessShares, federation_of, shares
 from worldline.launch.worker import (
     TimeStamps,
     failed_in_share,

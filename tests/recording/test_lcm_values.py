@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.launch.test_lcm_types import generate
-from worldline.launch.file.lcm_types import definition, fingerprint
-from worldline.launch.file.topics import lcm_topic
+from worldline.launch.file.topics import definition, fingerprint, lcm_topic
 from worldline.recording.lcm_values import LcmDefinitionError, lcm_reader
 
 DEFINITION = """

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from worldline.federation.inprocess.trial import FederationTrial, shrink_federation
 from worldline.search.searching import Report, search_seeds
 from worldline.search.shrinking import Shrunk
+from worldline.targets import RunOptions
 from worldline.targets.trials import TrialRequest, load_trial_request, made_trial, save_trial
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -36,15 +37,13 @@ class Mutant(NamedTuple):
     def sound(self) -> TrialRequest:
         return TrialRequest(
             target=str(EXAMPLES / "consensus" / "consensus.toml"),
-            properties=(self.must,),
-            drawn_faults=self.drawn,
-            faults=self.given,
+            options=RunOptions(properties=(self.must,), drawn_faults=self.drawn, faults=self.given),
         )
 
     @property
     def request(self) -> TrialRequest:
         changed = tuple(f"participants.{who}.entry=consensus:{self.entry}" for who in self.who.split())
-        return replace(self.sound, settings=changed)
+        return replace(self.sound, options=replace(self.sound.options, settings=changed))
 
 
 AFTER_AN_ANSWER = ("ann sends accepted: crash ann 5ms",)
@@ -99,14 +98,16 @@ def test_without_the_mistake_the_same_seeds_pass(mutant: Mutant) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("mutant", [LATE, REPEATING], ids=lambda mutant: mutant.entry)
 def test_what_goes_wrong_between_two_lines_takes_a_fault_that_waits_for_an_event(mutant: Mutant) -> None:
-    report = searched(replace(mutant.request, faults=(), drawn_faults=CRASHES), 40)
+    options = replace(mutant.request.options, faults=(), drawn_faults=CRASHES)
+    report = searched(replace(mutant.request, options=options), 40)
     assert (report.failure, report.tried) == (None, 40)
     assert report.faults > 80
 
 
 def test_what_is_forgotten_shows_after_a_crash_alone() -> None:
     forgetful = next(mutant for mutant in MUTANTS if mutant.entry == "forgetful")
-    assert searched(replace(forgetful.request, drawn_faults=None), 20).failure is None
+    calm = replace(forgetful.request.options, drawn_faults=None)
+    assert searched(replace(forgetful.request, options=calm), 20).failure is None
 
 
 # -- The robot cell
@@ -176,7 +177,9 @@ def cell_in(folder: Path, wrong: tuple[tuple[str, str], ...]) -> str:
 def test_a_mistake_in_the_robot_cell_is_found_and_shrunk(name: str, tmp_path: Path) -> None:
     mutant = CELL_MUTANTS[name]
     file = cell_in(tmp_path / "mutant", mutant.wrong)
-    request = TrialRequest(target=file, seed=0, properties=(mutant.must,), drawn_faults=mutant.drawn)
+    request = TrialRequest(
+        target=file, options=RunOptions(seed=0, properties=(mutant.must,), drawn_faults=mutant.drawn)
+    )
     seed, shrunk = found(request, mutant.seed + 1)
     assert seed == mutant.seed
     assert (len(shrunk.trial.written or {}), tuple(map(str, shrunk.trial.faults or ()))) == (mutant.draws, mutant.left)

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import typer
-from msgspec.structs import replace
 from rich.console import Console
 
 from worldline.cli.console import PlainConsole, bar, check_notes, own_lines
@@ -90,25 +89,27 @@ def search(
     if target.endswith(_SAVED):
         named = RunOptions(settings=options.settings, draws=options.draws, properties=options.properties)
         says_more = options != named or day or schedules or wanted.seeds != _SEEDS or wanted.keep_going or save_to
-        _repeat(console, Path(target), _request(code or "", named), paging, says_more=bool(says_more))
+        _repeat(
+            console, Path(target), TrialRequest(target=code or "", options=named), paging, says_more=bool(says_more)
+        )
         return
     if code is not None:
         raise UsageError(f"--target is for a saved failure, and {target} is a target itself", advice="leave it out")
-    request = replace(_request(target, options, day), schedules=schedules)
+    request = TrialRequest(target=target, options=options, day=day, schedules=schedules)
     name = Path(target.partition(":")[0]).stem
     trial = made_trial(request)
     if trial.schedules is not None and trial.schedules.way == "pct":
         console.print(trial.schedules.words() or "PCT: no program has two tasks ready at once")
     for remark in trial.undrawn():
         console.print(f"seed {trial.seed}: {remark}")
-    besides = "" if request.table is None else f"besides what {request.table} says, "
+    besides = "" if options.draws is None else f"besides what {options.draws} says, "
     searched = Searched(
         trial=trial,
         seconds_max=wanted.seconds_max,
         save_to=save_to,
         unjudged="no property was checked, only whether a participant fails (--property MODULE:FUNCTION)",
         recipe=lambda: partial(made_trial, request),
-        command=lambda failing: command_of(replace(request, seed=failing.seed), wanted.seconds_max),
+        command=lambda failing: command_of(request, failing.seed, wanted.seconds_max),
         command_of_saved=lambda path: command_of_saved(path, request),
         save=lambda found, path: save_trial(request, found, path),
         shrink=lambda failing, progress: shrink_federation(failing, seconds_max=wanted.seconds_max, progress=progress),
@@ -117,20 +118,6 @@ def search(
         show=(lambda failing: _show(name, failing, paging)) if paging.watch else None,
     )
     run_search(console, searched, wanted)
-
-
-def _request(target: str, options: RunOptions, day: str | None = None) -> TrialRequest:
-    return TrialRequest(
-        target=target,
-        seed=options.seed,
-        until=options.until,
-        settings=options.settings,
-        properties=options.properties,
-        faults=options.faults,
-        drawn_faults=options.drawn_faults,
-        table=options.draws,
-        day=day,
-    )
 
 
 def _check_place(path: Path, force: bool) -> None:
@@ -186,19 +173,20 @@ def _describe(console: Console, shrunk: Shrunk[FederationTrial], besides: str) -
         console.print(own_lines(f"{besides}{shrunk.text()}"))
 
 
-def command_of(request: TrialRequest, seconds_max: float = SECONDS_MAX) -> str:
+def command_of(request: TrialRequest, seed: int, seconds_max: float) -> str:
     """Return the command that runs one seed again."""
+    options = request.options
     words = ["worldline", "search", request.target]
-    words += [word for name in request.properties for word in ("--property", name)]
-    words += ["--until", request.until] if request.until is not None else []
-    words += [word for setting in request.settings for word in ("--set", setting)]
-    words += ["--draws", request.table] if request.table is not None else []
-    words += [word for fault in request.faults for word in ("--fault", fault)]
-    words += ["--faults", request.drawn_faults] if request.drawn_faults is not None else []
+    words += [word for name in options.properties for word in ("--property", name)]
+    words += ["--until", options.until] if options.until is not None else []
+    words += [word for setting in options.settings for word in ("--set", setting)]
+    words += ["--draws", options.draws] if options.draws is not None else []
+    words += [word for fault in options.faults for word in ("--fault", fault)]
+    words += ["--faults", options.drawn_faults] if options.drawn_faults is not None else []
     words += ["--day", request.day] if request.day is not None else []
     words += ["--schedules", request.schedules] if request.schedules is not None else []
     words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != SECONDS_MAX else []
-    return shlex.join([*words, "--seed", str(request.seed), "--seeds", "1"])
+    return shlex.join([*words, "--seed", str(seed), "--seeds", "1"])
 
 
 # `worldline check`: try many schedules of a federation and compare what comes of them.

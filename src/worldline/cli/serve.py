@@ -30,8 +30,8 @@ from worldline.federation.server.server import Server, check_listening, check_to
 from worldline.files.saving import sweep_scratch_folders
 from worldline.history.observer import Observer
 from worldline.history.outcome import Watch
-from worldline.launch.file.lcm_types import ENCODING
 from worldline.launch.file.setup import Setup, starts_none, stated_by
+from worldline.launch.file.topics import LCM
 from worldline.model import Interrupted, Network, Plan, Rule, UsageError, as_time, link, plan
 from worldline.model.text import counted
 from worldline.processes.executor import Executor
@@ -205,7 +205,7 @@ class ClientsOptions(Struct, frozen=True, kw_only=True):
     until: str | None = None
     seed: int = 0
     name: str = "metasim"
-    encoding: str = ENCODING
+    encoding: str = LCM
 
     def plan(self, clients: list[str]) -> Plan:
         """Return the plan of a run of these clients, which are named or counted."""

@@ -70,9 +70,7 @@ def view(
     if file.suffix == ".json":
         if other is not None:
             raise UsageError("two failures can't be compared", advice="record them, and view the recordings")
-        named = TrialRequest(
-            target=code or "", properties=options.properties, settings=options.settings, table=options.draws
-        )
+        named = TrialRequest(target=code or "", options=options)
         _view_failure(file, named, page)
         return
     if names_code:
@@ -100,7 +98,7 @@ def _view_failure(file: Path, named: TrialRequest, page: PageOptions) -> None:
         trial = made_trial(load_trial_request(file, named, "view"))
         show_federation_trial(file.stem, trial, page)
         return
-    if named.properties or named.settings or named.table:
+    if named.options != RunOptions():
         raise UsageError(f"{file} has all but its algorithm in it", advice="leave out all but --target")
     nodes_trial, _ = load(file, Path(named.target) if named.target else None, "--target")
     show_nodes_trial(file.stem, nodes_trial, page)

@@ -28,7 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from worldline.federation.environment import OUTPUT, VARIABLES, LaunchEnvironment
 from worldline.federation.participant.call import PATIENCE_S, Call
@@ -37,7 +37,6 @@ from worldline.federation.participant.declaration import Declaration, compare_de
 from worldline.files.loading import sources_of
 from worldline.launch.file.setup import ParticipantSetup, Setup, stated_by
 from worldline.launch.file.startable import files_of, search_path
-from worldline.launch.roles import Terminal
 from worldline.launch.worker import STAMPING, read_speaker, read_stamp
 from worldline.model import LossError, UsageError
 from worldline.model.frames import HEADER_SIZE, Cutter, frame
@@ -272,6 +271,19 @@ _PIPE_MAX = 2**20  # What a pipe can hold, at the most.
 
 Hear = Callable[[str, int | None, str], None]
 """Told the name of a participant, its time if the line says so, and a line that it has printed."""
+
+
+class Terminal(Protocol):
+    """What a debugged participant is given; it is given back when the participant's process ends."""
+
+    def make_way(self) -> Sequence[int]:
+        """Show nothing on it from now on; return the standard input, output and error of it."""
+
+    def lend(self, group: int) -> None:
+        """It belongs to this group of processes from now on."""
+
+    def give_back(self) -> None:
+        """It isn't needed any more. From any thread, and more than once."""
 
 
 class StartedProcess:

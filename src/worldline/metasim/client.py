@@ -23,7 +23,7 @@ from worldline.federation.participant.client import connect
 from worldline.federation.participant.declaration import Declared
 from worldline.federation.participant.participant import Participant
 from worldline.federation.server.server import Server
-from worldline.launch.file.lcm_types import is_lcm_type
+from worldline.launch.file.topics import is_lcm_type
 from worldline.metasim.diagram import DiagramLcm, DiagramSimulator, EventTimes, Monitor
 from worldline.metasim.driving import Seconds, as_nanoseconds, drive, nanoseconds
 from worldline.metasim.server import MetasimServer

@@ -23,8 +23,7 @@ from worldline.federation.server.server import Server
 from worldline.history.guarding import check_observer
 from worldline.history.observer import LOG, MEASURE, Observer
 from worldline.history.telling import SeveralObservers
-from worldline.launch.file.lcm_types import ENCODING
-from worldline.launch.file.topics import lcm_topic
+from worldline.launch.file.topics import LCM, lcm_topic
 from worldline.metasim.driving import Seconds, as_nanoseconds
 from worldline.metasim.public import PublicLcm
 from worldline.model import ConfigurationError, LossError, Network, Plan, UsageError, format_time, link, plan
@@ -87,7 +86,7 @@ class Onlookers(SeveralObservers):
         return Recorder(
             target,
             self._plan(),
-            encoding=ENCODING,
+            encoding=LCM,
             encodings={LOG: "json", MEASURE: "json"},
             schemas=self._schemas,
             overwrite=True,

@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from worldline.model.errors import ModelError, shortened, shown
+from worldline.model.text import counted
 from worldline.model.time import format_time
 from worldline.search.properties import Happening, Story, facts_in
 
@@ -95,6 +96,9 @@ class OperationLog:
         self._clock = clock
         self._recorded: list[Operation] = []
         self._events = 0  # Calls and returns.
+
+    def __repr__(self) -> str:
+        return f"<OperationLog of {counted(len(self), 'operation')}>"
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(self._recorded)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -117,31 +118,30 @@ def ordinary(given: DrawFunction | None) -> TurnDraws:
 def drawn_turns(schedules: Schedules, seed: int, given: DrawFunction | None) -> TurnDraws:
     """Return a function that chooses turns by a seed."""
     if schedules.way == "pct":
-        return TurnDraws(_Priorities(schedules, seed).choose, given)
-    return TurnDraws(_Fairly(lambda who, number, turn: _random_turn(seed, who, number, turn)).choose, given)
+        return TurnDraws(_fairly(_Priorities(schedules, seed).choose), given)
+    return TurnDraws(_fairly(partial(_random_turn, seed)), given)
 
 
 def _random_turn(seed: int, participant: str, number: int, turn: Turn) -> int:
     return draw_bits(key_of(seed, TURN, participant), number) * len(turn.ready) >> 64
 
 
-class _Fairly:
-    """Lets a callback run that was passed over very often."""
+def _fairly(choose: Callable[[str, int, Turn], int]) -> Callable[[str, int, Turn], int]:
+    """Let a callback run that was passed over very often."""
+    passed: dict[tuple[str, str], int] = {}
 
-    def __init__(self, choose: Callable[[str, int, Turn], int]) -> None:
-        self._choose = choose
-        self._passed: dict[tuple[str, str], int] = {}
-
-    def choose(self, participant: str, number: int, turn: Turn) -> int:
-        chosen = self._choose(participant, number, turn)
+    def choose_fairly(participant: str, number: int, turn: Turn) -> int:
+        chosen = choose(participant, number, turn)
         first = participant, turn.ready[0]
-        if chosen and self._passed.get(first, 0) >= _PATIENCE:
+        if chosen and passed.get(first, 0) >= _PATIENCE:
             chosen = 0
         if chosen:
-            self._passed[first] = self._passed.get(first, 0) + 1
+            passed[first] = passed.get(first, 0) + 1
         else:
-            self._passed.pop(first, None)
+            passed.pop(first, None)
         return chosen
+
+    return choose_fairly
 
 
 class _Priorities:
@@ -152,7 +152,6 @@ class _Priorities:
         self._priorities: dict[tuple[str, str], float] = {}
         self._changes: set[tuple[str, int]] = set()
         self._lowest = 0.0
-        self.choose = _Fairly(self._choice).choose
         moments = Stream(seed, TURN, "changes")
         total = sum(often for *_, often in schedules.choices)
         for _ in range(schedules.depth - 1 if total else 0):
@@ -163,7 +162,7 @@ class _Priorities:
                     break
                 place -= often
 
-    def _choice(self, participant: str, number: int, turn: Turn) -> int:
+    def choose(self, participant: str, number: int, turn: Turn) -> int:
         chosen = self._highest(participant, turn)
         if (participant, number) in self._changes:
             self._lowest -= 1

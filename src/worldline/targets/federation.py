@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from worldline.federation.participant.program import Federation, Program
     from worldline.launch.file.setup import ParticipantSetup, Setup, Starts
     from worldline.launch.file.topics import Topic
-    from worldline.launch.launcher import Launch, LaunchOptions
-    from worldline.launch.roles import SpecialRoles
+    from worldline.launch.launcher import Launch, LaunchOptions, SpecialRoles
     from worldline.lock.arbiter import Arbiter
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
@@ -181,7 +180,7 @@ class ReadyFederation(Ready):
             _refuse_without_processes(wanted)
             return
         if self.setup is not None and (wanted.without or wanted.debug or wanted.twin):
-            from worldline.launch.roles import SpecialRoles
+            from worldline.launch.launcher import SpecialRoles
 
             if len(wanted.debug) > 1:
                 raise UsageError("--debug is given twice", advice="one participant at a time can have the terminal")
@@ -319,8 +318,7 @@ class ReadyFederation(Ready):
     @cached_property
     def launching(self) -> LaunchOptions:
         """How it is launched in processes; a command adds what hears of it."""
-        from worldline.launch.launcher import LaunchOptions
-        from worldline.launch.roles import SpecialRoles
+        from worldline.launch.launcher import LaunchOptions, SpecialRoles
 
         wanted = self.options.federation
         return LaunchOptions(

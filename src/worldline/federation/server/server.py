@@ -253,6 +253,10 @@ class Server:
         self._closed = False
         remember(self)
 
+    def __repr__(self) -> str:
+        phase = "closed" if self._closed else self.host.arbiter.phase.value
+        return f"<Server of {self.known_as or 'a run'} at {self.address}, {phase}>"
+
     # --- From outside, in any thread ---
 
     def open(self) -> Address:
