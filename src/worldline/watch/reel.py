@@ -37,8 +37,8 @@ _LEAST = 1024  # Rows for which there is room.
 _GONE = -2  # The receiver of a row that was taken back; such a row goes when rows are arranged.
 _INT = 2**31 - 1  # What is larger than that is counted from 0 again.
 _CODES = "dddiiiiiii"
-"""The types of the columns: `sent`, `arrival`, `expiry`; `sender`, `receiver`, `topic`, `sequence`, `lost`, `number` and
-`copy`, of which -1 is none."""
+"""The types of the columns: `sent`, `arrival`, `expiry`, `sender`, `receiver`, `topic`, `sequence`, `lost`, `number`,
+`copy`; -1 is none."""
 
 _ON_TAPE = (0, 1, 3, 4, 5, 6, 7)  # The columns that the tape has, too.
 _MESSAGE = itemgetter(0, 1, 2, 3)  # Of a row's key: what all rows of its message have in common.

@@ -294,7 +294,8 @@ class WorldTeller(Spectator):
         at = self._reach(iteration)
         if poses:  # First, so that a comparison finds the mover that differs before the hash.
             self._send(TF, at, self._transforms.encode(at, poses))
-        self._send(STATE, at, _encode({"iteration": iteration, "step": step, "state_hash": state_hash.hex()}))
+        state = {"iteration": iteration, "step": step, "state_hash": state_hash.hex()}
+        self._observer.noted(WORLD_MEMBER, STATE, at, _encode(state))
 
     def interacted(self, iteration: int, step: int, interaction: Any) -> None:
         at = self._reach(iteration)
