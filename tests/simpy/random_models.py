@@ -9,10 +9,65 @@ from typing import Any
 
 _STARTS = (0, 0, 0, 0.0, 5, 2.5, -3)
 _ADDRESS = re.compile("0x[0-9a-f]+")
+_HOME = re.compile(r"worldline\.simpy[.a-z]*\.")  # Python names C's classes with their modules.
+
+
+def _told(what: object) -> str:
+    """Tell what differs between two runs of anything only in where objects are."""
+    text = what if isinstance(what, str) else str(what) if isinstance(what, Exception) else repr(what)
+    return _HOME.sub("", _ADDRESS.sub("", text))
 
 
 class Boom(Exception):  # noqa: N818
     """What processes of these models raise."""
+
+
+class OwnKinds:
+    """Classes that a model derives from SimPy's."""
+
+    def __init__(self, simpy: Any) -> None:
+        class Desk(simpy.Resource):  # type: ignore[misc]
+            """Counts what it serves, by methods that it replaces."""
+
+            served = 0
+
+            def _do_put(self, event: Any) -> Any:
+                self.served += 1
+                return super()._do_put(event)
+
+            def request(self, *arguments: Any) -> Any:
+                request = super().request(*arguments)
+                request.label = len(self.queue)
+                return request
+
+        class Labelled(simpy.Event):  # type: ignore[misc]
+            """An event with an attribute, and one more callback."""
+
+            def __init__(self, env: Any, label: str) -> None:
+                super().__init__(env)
+                self.label = label
+                self.callbacks.append(self.told)
+                self.told_of = 0
+
+            def told(self, event: Any) -> None:
+                self.told_of += 1
+
+        class Late(simpy.Timeout):  # type: ignore[misc]
+            """A timeout that takes longer."""
+
+            def __init__(self, env: Any, delay: Any) -> None:
+                super().__init__(env, delay + 1, "late")
+
+        class Worker(simpy.Process):  # type: ignore[misc]
+            """A process that counts how often it goes on."""
+
+            resumed = 0
+
+            def _resume(self, event: Any) -> None:
+                self.resumed += 1
+                super()._resume(event)
+
+        self.desk, self.labelled, self.late, self.worker = Desk, Labelled, Late, Worker
 
 
 class RandomModel:
@@ -36,6 +91,8 @@ class RandomModel:
             simpy.FilterStore(env, capacity=3),
             simpy.PriorityStore(env),
         ]
+        self.kinds = OwnKinds(simpy)
+        self.desk = self.kinds.desk(env, capacity=1)
         self.events = [env.event() for _ in range(3)]
         self.processes = [env.process(self.body(f"p{each}", 0)) for each in range(self.draw.randrange(2, 6))]
         if is_traced:
@@ -59,8 +116,8 @@ class RandomModel:
         except Boom as error:
             self.log.append(("raised", str(error), env.now))
             return False
-        except (ValueError, AttributeError, RuntimeError, TypeError) as error:
-            self.log.append(("error", type(error).__name__, _ADDRESS.sub("", str(error)), env.now))
+        except (ValueError, AttributeError, RuntimeError, TypeError, KeyError) as error:
+            self.log.append(("error", type(error).__name__, _told(error), env.now))
             return end is not None and "until" in str(error)
         return True
 
@@ -93,7 +150,9 @@ class RandomModel:
         deeds = [
             *(self.wait, self.wait, self.wait, self.use, self.use_or_leave, self.use_by_hand, self.pour),
             *(self.put, self.get, self.start_another, self.interrupt, self.trigger, self.await_shared),
-            *(self.await_several, self.listen, self.look),
+            *(self.await_several, self.listen, self.look, self.pass_on, self.schedule_by_hand, self.await_processes),
+            *(self.use_in_haste, self.exchange, self.sort_items, self.end_badly, self.own_kinds, self.clean_up),
+            *(self.relay, self.misuse, self.compare_values),
         ]
         for _ in range(self.draw.randrange(1, 7)):
             deed = self.draw.choice(deeds)
@@ -209,3 +268,195 @@ class RandomModel:
         active = self.env.active_process
         self.note(who, "looks", self.env.peek(), active.name, active.target is None)
         yield from ()
+
+    def pass_on(self, who: str, _: int) -> Any:
+        """One event triggers another, as a callback."""
+        env = self.env
+        first, second = env.timeout(self.delay(), "first"), env.event()
+        place = self.draw.choice([0, len(first.callbacks)])
+        first.callbacks.insert(place, second.trigger)
+        self.note(who, "passed", (yield second), first.processed, first.callbacks, second.ok)
+
+    def schedule_by_hand(self, who: str, _: int) -> Any:
+        env, draw = self.env, self.draw
+        event = env.event()
+        event._ok, event._value = True, who
+        event.callbacks.append(lambda each: self.note("by hand", each.value, each.triggered, each.processed))
+        env.schedule(event, priority=draw.choice([0, 1, 2, -1, 7, 12]), delay=self.delay())
+        if draw.random() < 0.7:
+            self.note(who, "scheduled", (yield event))
+
+    def await_processes(self, who: str, depth: int) -> Any:
+        """Wait for several processes, some of which fail."""
+        if depth > 2:
+            return
+        env, draw = self.env, self.draw
+
+        def child(number: int) -> Any:
+            try:
+                yield env.timeout(self.delay())
+            except self.simpy.Interrupt as interrupt:
+                return f"interrupted {interrupt.cause}"
+            if draw.random() < 0.3:
+                raise Boom(f"{who}'s {number}")
+            return number
+
+        children = [env.process(child(number)) for number in range(draw.randrange(1, 4))]
+        self.processes += children
+        both = env.all_of(children) if draw.random() < 0.5 else env.any_of(children)
+        try:
+            found = yield both
+            self.note(who, "children", [str(each) for each in found.values()], [each.is_alive for each in children])
+        finally:
+            for each in children:
+                each.defused = True
+
+    def use_in_haste(self, who: str, _: int) -> Any:
+        """Be interrupted while waiting for a place, or while having it."""
+        env, draw = self.env, self.draw
+        me = env.active_process
+        resource = draw.choice([*self.places[1:], self.desk])
+        arguments = () if resource is self.desk else (draw.randrange(3), draw.random() < 0.5)
+
+        def hurry() -> Any:
+            yield env.timeout(self.delay())
+            if me.is_alive and me.target is not None:
+                me.interrupt(3)
+
+        env.process(hurry())
+        request = resource.request(*arguments)
+        try:
+            yield request
+            yield env.timeout(self.delay())
+        finally:
+            self.note(who, "haste", request.triggered, request.processed, request in resource.users, resource.count)
+            if draw.random() < 0.5:
+                request.cancel()
+            resource.release(request)
+
+    def exchange(self, who: str, _: int) -> Any:
+        """Put and get at the same moment."""
+        tank, store = self.tank, self.draw.choice(self.stores)
+        asked = [tank.get(2), tank.put(self.draw.choice([1, 2.5, 3])), store.get(), store.put(self.draw.randrange(4))]
+        self.draw.shuffle(asked)
+        for event in asked:
+            if self.draw.random() < 0.2:
+                event.cancel()
+        yield self.env.timeout(self.delay())
+        self.note(who, "exchanged", [each.triggered for each in asked], tank.level, list(store.items))
+        for event in asked:
+            event.cancel()
+
+    def sort_items(self, who: str, _: int) -> Any:
+        store = self.stores[2]
+        if all(isinstance(each, self.simpy.PriorityItem) for each in store.items) and self.draw.random() < 0.3:
+            yield store.put(self.simpy.PriorityItem(self.draw.randrange(4), who))
+        if store.items and isinstance(store.items[0], self.simpy.PriorityItem):
+            item = yield store.get()
+            self.note(who, "item", item)
+        yield self.env.timeout(self.delay())
+
+    def end_badly(self, who: str, _: int) -> Any:
+        """Wait for a failure, with or without a handler, defused or not."""
+        event = self.env.event()
+        event.fail(Boom("badly"))
+        event.defused = self.draw.random() < 0.8
+        if self.draw.random() < 0.5:
+            yield self.env.timeout(self.delay())
+        try:
+            yield event
+        except Boom as error:
+            self.note(who, "badly", repr(error), repr(error.__cause__), event.processed)
+            if self.draw.random() < 0.2:
+                raise KeyError(who) from error
+
+    def own_kinds(self, who: str, depth: int) -> Any:
+        env, kinds = self.env, self.kinds
+        event = kinds.labelled(env, who)
+        late = kinds.late(env, self.delay())
+        with self.desk.request() as request:
+            found = yield request | late
+            self.note(who, "desk", request in found, request.label, self.desk.served)
+        event.succeed(who)
+        self.note(who, "labelled", [each.value for each in (yield event & late)], event.label, event.told_of)
+        if depth < 2:
+            worker = kinds.worker(env, self.body(f"{who}.w", depth + 2))
+            self.processes.append(worker)
+            yield worker | env.timeout(self.delay())
+            self.note(who, "worker", worker.resumed, worker.is_alive)
+
+    def clean_up(self, who: str, _: int) -> Any:
+        """Have a generator closed, or thrown something, by another process than the one that runs it."""
+        env = self.env
+
+        def guest() -> Any:
+            try:
+                yield env.timeout(self.delay())
+                yield env.timeout(self.delay())
+            except Boom:
+                yield env.timeout(self.delay())
+            finally:
+                self.note(who, "guest leaves")
+
+        visit = guest()
+        try:
+            yield next(visit)
+            if self.draw.random() < 0.5:
+                yield visit.throw(Boom("out"))
+                yield from visit
+        finally:
+            visit.close()
+        self.note(who, "visited")
+
+    def relay(self, who: str, _: int) -> Any:
+        """Run what waits for the same event in an order that was changed by hand."""
+        event = self.draw.choice(self.events)
+        if not event.processed and len(event.callbacks) > 1:
+            event.callbacks.reverse()
+        other = self.draw.choice(self.processes)
+        found = yield other | event | self.env.timeout(self.delay())
+        self.note(who, "relay", len(found.events), other.is_alive, other.triggered)
+
+    def misuse(self, who: str, _: int) -> Any:
+        """Do what is refused; the text counts, too."""
+        env, event = self.env, self.env.event()
+        event.succeed()
+        ended = [each for each in self.processes if not each.is_alive]
+        deeds = [
+            event.succeed,
+            lambda: event.fail(Boom()),
+            lambda: env.event().fail("no error"),
+            lambda: env.timeout(-1),
+            lambda: env.event().value,
+            lambda: env.process(None),
+            lambda: env.process(len),
+            lambda: env.active_process.interrupt(),
+            lambda: ended[0].interrupt(),
+            lambda: self.tank.put(0),
+            lambda: self.tank.get(-1),
+            lambda: env.run(until=env.now),
+            lambda: self.simpy.Resource(env, 0),
+            lambda: self.simpy.Container(env, 1, 2),
+            lambda: env.all_of([event, self.simpy.Environment().event()]),
+            lambda: env.any_of([event, 3]),
+            lambda: event & None,
+            lambda: event.no_such_thing,
+            lambda: self.simpy.Store(env, capacity=-1),
+            lambda: env.schedule(event, delay="soon"),
+        ]
+        try:
+            self.draw.choice(deeds)()
+        except Exception as error:
+            self.note(who, "refused", type(error).__name__, _told(error))
+        yield env.timeout(self.delay())
+
+    def compare_values(self, who: str, _: int) -> Any:
+        env = self.env
+        a, b = env.timeout(self.delay(), 1), env.timeout(self.delay(), 2)
+        found = yield a | b
+        told = [found == {a: 1}, found == {a: 1, b: 2}, a in found, list(found) == [a, b], len(list(found.keys()))]
+        try:
+            told.append(found[b])
+        except KeyError:
+            told.append("no b")
+        self.note(who, "values", *told, _told(found), _told(a | b))

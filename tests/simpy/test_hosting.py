@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable
+from decimal import Decimal
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +239,16 @@ def test_digests_tell_values_and_order_apart() -> None:
 
 @pytest.mark.parametrize(
     ("time", "unit", "expected"),
-    [(1.5, 10**9, 1_500_000_000), (0.5, 1, 0), (1.5, 1, 2), (2.5, 1, 2), (-3, 10, 0), (10**30, 1, 2**60 - 1)],
+    [
+        (1.5, 10**9, 1_500_000_000),
+        (0.5, 1, 0),
+        (1.5, 1, 2),
+        (2.5, 1, 2),
+        (-3, 10, 0),
+        (10**30, 1, 2**60 - 1),
+        *((late, 10**9, 2**60 - 1) for late in (1e300, 3e307, inf, nan, Decimal("inf"))),
+        (-inf, 10, 0),
+    ],
 )
 def test_times_at_the_border(time: Any, unit: int, expected: int) -> None:
     assert nanoseconds(time, unit) == expected

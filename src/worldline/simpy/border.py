@@ -6,7 +6,6 @@ one. What is before 0 counts as 0, and what is later than the last time as that.
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any
 
 from worldline.history.journal import run_digest
@@ -28,14 +27,16 @@ def unit_of(env: Any) -> int:
 
 def nanoseconds(time: Any, unit: int) -> int:
     """Return a time of a model in nanoseconds."""
-    if type(time) is float and not isfinite(time):
+    at = time * unit
+    if at != at:  # What is no number is never.
         return TIME_MAX
-    return int(min(max(round(time * unit), 0), TIME_MAX))
+    nearest: Any = round(min(max(at, 0), TIME_MAX))
+    return int(nearest)  # Of NumPy's numbers, it is one of those.
 
 
 def check_tellable(time: Any, unit: int) -> None:
     """Refuse a time that no recording could tell from later ones."""
-    if round(time * unit) > TIME_MAX:
+    if not time * unit <= TIME_MAX:
         raise UsageError(
             f"the time {shown(time)} is too late to be recorded, if a unit is {unit} ns",
             advice="say that it is shorter: --set unit=1us, or Environment(unit='1us')",

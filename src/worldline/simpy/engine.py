@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False, nonecheck=True
 # cython: annotation_typing=True, embedsignature=True, embedsignature.format=clinic
 """Environments, events, processes and conditions with the semantics of SimPy 4.1, in Cython's pure-Python mode.
 
@@ -15,6 +15,9 @@ S3. What is out of the ordinary is done as SimPy does it: times that aren't plai
     of (time, priority, number, event) ordered by `heapq`, for the rest of the run. Uncompiled it always is.
 S4. A method that a model has replaced is called: `step` and `schedule` of an Environment, in its class or in the
     object; those of resources likewise.
+S5. A class of a model's own may forget to call `super().__init__()`. Then what its objects lack is None, so `nonecheck`
+    is on: to use that raises an AttributeError, as in SimPy. What C functions are given, it doesn't look at; those that
+    get an event's environment do.
 
 The chain is a hash of every event that happened: its time, priority, number and, as far as it is a number or a text,
 its value. Both builds have the same.
@@ -249,7 +252,7 @@ class Environment:
         _begin(process, self, generator)
         return process
 
-    def timeout(self, delay: SimTime = 0, value: Any = None) -> Timeout:
+    def timeout(self, delay: SimTime, value: Any = None) -> Timeout:
         """Return an event that happens after a delay."""
         event: Timeout = Timeout.__new__(Timeout)
         _set_out(event, self, delay, value)
@@ -495,6 +498,8 @@ def _push(env: Environment, event: object, priority: cython.int, delay: object, 
 @cython.exceptval(-1, check=False)
 def enqueue(env: Environment, event: Event, priority: cython.int, delay: object) -> cython.int:
     """Put an event into the queue by the Environment's method, if a model has one of its own."""
+    if env is None:
+        raise _unknown("env", event)
     if env._wl_schedules or (not cython.compiled and "schedule" in env.__dict__):
         env.schedule(event, priority, delay)
         return 0
@@ -504,6 +509,8 @@ def enqueue(env: Environment, event: Event, priority: cython.int, delay: object)
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def enqueue_now(env: Environment, event: Event) -> cython.int:
+    if env is None:
+        raise _unknown("env", event)
     if cython.compiled and env._wl_queue is None and not env._wl_schedules:
         key: cython.ulonglong = cython.cast(cython.ulonglong, NORMAL_ + 8) << PRIORITY
         key |= (cython.cast(cython.ulonglong, env._wl_number) << FLAGS) | env._wl_whole
@@ -519,6 +526,8 @@ def enqueue_now(env: Environment, event: Event) -> cython.int:
 @cython.exceptval(-1, check=False)
 def stand_in(env: Environment, kept: object, priority: cython.int) -> cython.int:
     """Put something into the queue that stands for an event of its own; returns 0 if that can't be done here (S2)."""
+    if env is None:
+        raise _unknown("env", kept)
     if cython.compiled and env._wl_queue is None and not env._wl_schedules:
         key: cython.ulonglong = cython.cast(cython.ulonglong, priority + 8) << PRIORITY
         key |= (cython.cast(cython.ulonglong, env._wl_number) << FLAGS) | env._wl_whole | STANDS_FOR

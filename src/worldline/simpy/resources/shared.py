@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False, nonecheck=True
 # cython: annotation_typing=True, embedsignature=True, embedsignature.format=clinic
 """SimPy's resources: what processes share, and the events by which they ask for it.
 
@@ -454,7 +454,7 @@ def _request(event: PriorityRequest, resource: BaseResource, priority: object, p
 class Release(Get):
     """Gives a place back."""
 
-    def __init__(self, resource: Any, request: Request) -> None:
+    def __init__(self, resource: Any, request: Any) -> None:
         self._wl_about = request
         _get(self, resource)
 
@@ -493,7 +493,7 @@ class Resource(BaseResource):
         _put(event, self)
         return event
 
-    def release(self, request: Request) -> Release:
+    def release(self, request: Any) -> Release:
         event: Release = Release.__new__(Release)
         event._wl_about = request
         _get(event, self)
