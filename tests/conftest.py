@@ -55,9 +55,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_runtest_logfinish() -> None:
-    """Let it skip what earlier tests have loaded and cached, too, which becomes far more than any test makes."""
-    _keep_what_is_left()
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let it skip what earlier files have loaded and cached, too, which becomes far more than any test makes."""
+    if nextitem is None or nextitem.path != item.path:
+        _keep_what_is_left()
 
 
 def pytest_sessionfinish() -> None:
