@@ -7,9 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 settings.register_profile("repeatable", max_examples=30, derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
+# It takes some examples from the constants of what is loaded, which depends on the tests that the process ran before;
+# and it reads all our files for that.
+providers._get_local_constants = Constants  # type: ignore[attr-defined, assignment]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -39,14 +44,22 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         raise pytest.UsageError(f"{item.nodeid} is long: write pytest.mark.long in its file")
 
 
+def pytest_collection() -> None:
+    """Let the garbage collector rest while tests are collected: nothing of that is garbage."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Let the garbage collector skip what the thousands of tests themselves are: many of them call it."""
+    """Let it skip what the thousands of tests themselves are: many of them call it."""
     _keep_what_is_left()
+    gc.enable()
 
 
-def pytest_runtest_logfinish() -> None:
-    """Let it skip what earlier tests have loaded and cached, too, which becomes far more than any test makes."""
-    _keep_what_is_left()
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let it skip what earlier files have loaded and cached, too, which becomes far more than any test makes."""
+    if nextitem is None or nextitem.path != item.path:
+        _keep_what_is_left()
 
 
 def pytest_sessionfinish() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tests.test_docs import ROOT, command
 
 PAGE = (ROOT / "docs" / "machines.md").read_text()
@@ -30,8 +30,7 @@ def test_the_page_shows_how_to_serve_and_join(kind: str, tmp_path: Path) -> None
     for line in (shown("openssl rand"), shown("openssl req").replace("lab-1", "localhost")):
         subprocess.run(line, shell=True, cwd=tmp_path, check=True, capture_output=True, timeout=60)
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
+    port = free_port()
 
     def started(line: str) -> subprocess.Popen[str]:
         words = shlex.split(line.replace("lab-1", "localhost").replace(":7475", f":{port}"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.conftest import Command
+from tests.world.discovery.meeting import free_place
 
 if TYPE_CHECKING:
     from worldline.world.engines.mujoco import MujocoGroup
@@ -166,10 +166,7 @@ def test_a_mistake_in_a_script_ends_the_run_with_its_line(worldline: Command) ->
 
 @pytest.fixture
 def meeting_point() -> str:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    return f"tcp/127.0.0.1:{port}"
+    return free_place()
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:

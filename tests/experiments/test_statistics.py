@@ -7,7 +7,6 @@ from math import exp, factorial, inf
 from pathlib import Path
 
 import pytest
-from scipy import stats
 
 import worldline
 from worldline.errors import ConfigurationError, UsageError
@@ -35,6 +34,7 @@ def draws(count: int, *names: str) -> list[float]:
 
 
 def test_intervals_are_scipys() -> None:
+    stats = pytest.importorskip("scipy.stats")  # Here, since it takes longer to load than all else in this room.
     first, second = draws(20, "first"), draws(30, "second")
     found = interval(first)
     low, high = stats.ttest_1samp(first, 0).confidence_interval(0.95)

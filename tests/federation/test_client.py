@@ -27,6 +27,7 @@ from tests.federation.transports import (
     nothing_left,
     states,
 )
+from tests.ports import free_port
 from worldline import Network, Participant, RunEnded, Server, connect, link, plan, run_program
 from worldline.federation.environment import SHAKE, LaunchEnvironment
 from worldline.federation.participant import call as answering
@@ -226,9 +227,7 @@ def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("where", ["tcp", "unix"])
 def test_nobody_listens(where: str, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    address = f"tcp://127.0.0.1:{port}" if where == "tcp" else f"unix://{tmp_path}/nothing"
+    address = f"tcp://127.0.0.1:{free_port()}" if where == "tcp" else f"unix://{tmp_path}/nothing"
     with pytest.raises(LossError, match=rf"nothing listens on {address}: .* \(is the server up\?\)"):
         connect(address, "a", patience_s=0.1)
 

@@ -26,6 +26,7 @@ from worldline.model import WorldlineError
 
 BUILD = "compiled" if build == "compiled" else "plain"
 HASH_SEED = os.environ.get("PYTHONHASHSEED", "0")
+pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,9 @@ def test_errors_are_the_same_on_all_ranks(tmp_path: Path) -> None:
         assert told == expected
 
 
-@pytest.mark.parametrize("what", ["kill", "_exit", "error with a lock in it"])
+@pytest.mark.parametrize(
+    "what", ["kill", *(pytest.param(what, marks=pytest.mark.long) for what in ("_exit", "error with a lock in it"))]
+)
 def test_a_rank_that_is_lost_ends_all_ranks(what: str) -> None:
     """MPI itself sees to it: nobody is left who waits."""
     code = "import sys; from tests.kernel.culprits import accident; accident(sys.argv[1]).run(executor='mpi')"
@@ -197,7 +200,6 @@ MPI.COMM_WORLD.Barrier()
 
 
 @pytest.mark.long
-@pytest.mark.once
 @pytest.mark.parametrize(("missing", "named"), [("1", "rank 1"), ("02", "ranks 0, 2")])
 def test_a_rank_that_skips_a_run_is_named(missing: str, named: str) -> None:
     ended = mpiexec(3, SKIPS, missing)
@@ -229,14 +231,14 @@ for _ in range(2):
 """
 
 
-@pytest.mark.once
+@pytest.mark.long
 def test_a_rank_that_is_late_is_waited_for(tmp_path: Path) -> None:
     ended = mpiexec(2, LATE, str(tmp_path))
     assert (ended.returncode, ended.stdout) == (0, "")
     assert ended.stderr == "worldline: waiting for rank 1 to come to this run\n" * 2
 
 
-@pytest.mark.once
+@pytest.mark.long
 @pytest.mark.parametrize(("what", "notices"), [("fork that exits as programs do", 0), ("fork", 1)])
 def test_what_an_event_forks_on_a_rank_does_not_take_part(what: str, notices: int) -> None:
     code = "import sys; from tests.kernel.culprits import accident; accident(sys.argv[1]).run(executor='mpi')"

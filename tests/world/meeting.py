@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-
+from tests.ports import free_port
 from worldline.world.discovery import DiscoveryOptions
 
 PATIENCE_S = 60.0
@@ -14,9 +13,7 @@ NEVER_S = 1000.0
 
 
 def free_place() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"tcp/127.0.0.1:{probe.getsockname()[1]}"
+    return f"tcp/127.0.0.1:{free_port()}"
 
 
 def here(meeting_point: str, stale_s: float = NEVER_S) -> DiscoveryOptions:
