@@ -3,8 +3,8 @@
 The modules named here are ordinary Python. Each has a `.pxd` beside it that gives its classes C types, and `setup.py`
 compiles it in place, under its own name, which Python prefers to the source. Compiled classes are built into one
 another, so it's all of them or none: the sources are used if one of them isn't compiled for this Python, or if
-WORLDLINE_UNCOMPILED is set. Three are Cython alone, a `.pyx`, and uncompiled nothing imports them: `federation.calls`,
-`kernel.heap` and `simpy.agenda`.
+WORLDLINE_UNCOMPILED is set. Four are Cython alone, a `.pyx`, and uncompiled nothing imports them: `federation.calls`,
+`wire.packed`, `kernel.heap` and `simpy.agenda`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ COMPILED = (
     "worldline.lock.router",
     "worldline.lock.arbiter",
     "worldline.lock.ledger",
+    "worldline.wire.packed",
     "worldline.wire.codec",
     "worldline.federation.calls",
     "worldline.federation.participant.participant",

@@ -181,10 +181,13 @@ class Bounds:
             tracked, _, clock = floors[0]
             if tracked != clock.tracked:
                 heappop(floors)  # It was lowered since and stands elsewhere in the heap too.
-            elif tracked < clock.base:
+            elif tracked < clock.base < FOREVER:
                 self._serial += 1
                 clock.tracked = clock.base
                 heapreplace(floors, (clock.base, self._serial, clock))
+            elif tracked < clock.base:  # It comes back when it is lowered.
+                clock.tracked = FOREVER
+                heappop(floors)
             else:
                 return tracked
         return FOREVER
@@ -192,10 +195,12 @@ class Bounds:
     def _release(self, clock: Clock, reached: int) -> None:
         """Put those riders in doubt whose threshold the clock's send has reached."""
         riders = clock.riders
-        while riders and riders[0][0] <= reached:
-            entry = heappop(riders)
-            rider = entry[2]
-            if rider.ticket == entry[3]:
+        while riders:
+            threshold, _, rider, ticket = riders[0]
+            if threshold > reached:
+                return
+            heappop(riders)
+            if rider.ticket == ticket:
                 rider.rides_on = None
                 self._doubtful.append(rider)
 
@@ -205,10 +210,8 @@ class Bounds:
         if clock.sleeping:
             riders = clock.riders
             while riders:
-                entry = riders[0]
-                rider = entry[2]
-                if rider.ticket == entry[3]:
-                    threshold = entry[0]
+                threshold, _, rider, ticket = riders[0]
+                if rider.ticket == ticket:
                     # A threshold above the clock's own value is out of reach whatever its bound.
                     return threshold if threshold <= clock.value and (not goal or threshold < goal) else goal
                 heappop(riders)

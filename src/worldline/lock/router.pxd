@@ -4,11 +4,12 @@ from worldline.history.observer cimport Observer
 from worldline.lock.bounds cimport Bounds
 from worldline.lock.member cimport Inbox
 from worldline.lock.member cimport Member
+from worldline.model._native cimport new_tuple as _message
 from worldline.model.path cimport Lifetime, Path
 
 cdef long long FOREVER
 cdef Py_ssize_t _MESSAGE_COST
-cdef object Message, _message, _NO_MESSAGE, heappop, heappush
+cdef object Message, _NO_MESSAGE, heappop, heappush
 
 
 cdef class _Target:

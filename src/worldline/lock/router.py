@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from worldline.history.observer import DOWN, Observer
 from worldline.lock import tuning
@@ -42,6 +42,14 @@ from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan, network_of
 from worldline.model.time import FOREVER
+
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
 
 # Who can reach whom, and how fast at the least: the edges of the bound calculus, kept as topics come and go.
 #
@@ -176,7 +184,8 @@ def _drop(index: dict[Topic, dict[str, Member]], topic: Topic, name: str) -> Non
 
 _MESSAGE_COST = 256  # Bytes that a message takes besides its payload, here and in inboxes; about.
 _NO_MESSAGE = Message(0, 0, "", 0, 0, "", b"")
-_message = tuple.__new__  # A third of the price of Message(...), in the busiest loop of all.
+if not cython.compiled:  # Otherwise `router.pxd` imports one in C.
+    _message = tuple.__new__  # A third of the price of Message(...), in the busiest loop of all.
 
 
 # A message under way on a path: arrival, send time, sequence number, copy, payload, and the reason if it gets lost.

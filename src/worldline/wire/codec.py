@@ -8,7 +8,7 @@ preceded by frames that only deliver. A single event or message that is too long
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import msgpack
@@ -19,6 +19,21 @@ from worldline.model.errors import PeerError, WorldlineError, shortened
 from worldline.model.frames import HEADER_SIZE, PIECE_LEAST, Cutter, frame, frames, header
 from worldline.model.message import Message
 from worldline.wire.handshake import Answer, Deliver, Fail, Told, foreign
+
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:  # Otherwise `codec.pxd` imports those of `packed.pyx`, which do in C what most hops take.
+
+    def _left_to_msgspec(*_: object) -> Any:
+        return None
+
+    packed_events = pack_grant = unpacked_events = unpacked_grant = _left_to_msgspec
 
 # What comes in over a connection as frames: how long they may be, and what is said of what can't be one.
 #
@@ -88,6 +103,9 @@ _decode_answer: Callable[[bytes], Answer] = msgpack.Decoder(Answer).decode
 
 def encode_events(events: list[ParticipantEvent], longest: int = FRAME_MAX) -> bytes:
     """Return what a participant says as a frame, or as several if it is too long for one."""
+    packed: bytes | None = packed_events(events, longest)
+    if packed is not None:
+        return packed
     if _is_heavy_publish(events):
         said = bytearray()
         _add(said, events, longest)
@@ -146,6 +164,8 @@ def is_heavy(grant: Grant) -> bool:
 
 def add_grant(out: bytearray, grant: Grant, longest: int = FRAME_MAX) -> None:
     """Put a grant behind what is to be sent, after frames with those of its messages that don't fit into it."""
+    if pack_grant(out, grant, longest):
+        return
     messages: list[Message] = grant.messages
     if len(messages) < _FEW and not is_heavy(grant):
         body = _encode(grant)
@@ -188,6 +208,9 @@ def _portions(messages: list[Message], longest: int) -> list[list[Message]]:
 
 def decode_events(body: bytes) -> list[Told]:
     """Read a participant's frame."""
+    events: list[Told] | None = unpacked_events(body)
+    if events is not None:
+        return events
     try:
         return _decode_events(body)
     except _UNREADABLE as error:
@@ -214,6 +237,9 @@ def decode_event(raw: msgspec.Raw) -> Told:
 
 def decode_answer(body: bytes) -> Answer:
     """Read a server's frame."""
+    grant: Grant | None = unpacked_grant(body)
+    if grant is not None:
+        return grant
     try:
         return _decode_answer(body)
     except _UNREADABLE as error:
