@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.conftest import Command
-from tests.world.discovery.meeting import free_place
+from tests.world.meeting import free_place
 
 if TYPE_CHECKING:
     from worldline.world.engines.mujoco import MujocoGroup

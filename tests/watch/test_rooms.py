@@ -1,4 +1,4 @@
-"""One truth for each room: what a page counts while a run happens, what it counts of its recording, what the run says."""
+"""One truth for each room: what a page counts of a run and of its recording is what the run says."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Rows:
         self._looked = 0
         self._closures: dict[tuple[int, int], int] = {}  # (receiver, topic) → until, of those not yet carried out.
         self._room = self._receivers = 0
-        self._columns = [array(code) for code in _CODES]
+        self._columns: list[array[Any]] = [array(code) for code in _CODES]
         self._all_reached = array("i")  # By receiver, the row in which it was reached last, if that is still there.
         self._make_room(_LEAST)
         self._make_receivers(_LEAST)
