@@ -12,7 +12,8 @@ import sys
 
 # The command ends at once on Ctrl-C until all is loaded (`cli/__init__.py`): what is half loaded has nothing to tidy
 # up. By `orig_argv`, since processes that the command starts may have its `argv`.
-_IS_COMMAND = sys.orig_argv[1:3] == ["-m", "worldline"] or "".join(sys.orig_argv[1:2]).rpartition("/")[2] == "worldline"
+_WORDS = [word for word in sys.orig_argv[1:4] if word != "-P"]
+_IS_COMMAND = _WORDS[:2] == ["-m", "worldline"] or "".join(_WORDS[:1]).rpartition("/")[2] == "worldline"
 if _IS_COMMAND and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 

@@ -194,6 +194,18 @@ def test_a_recording_is_the_same_on_every_executor(worldline: Command) -> None:
     assert Path("a.mcap").read_bytes() == Path("b.mcap").read_bytes()
 
 
+@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
+def test_what_is_measured_is_no_part_of_a_story(worldline: Command, executor: str) -> None:
+    told = []
+    for name, measures in (("plain.py", ""), ("measuring.py", '        self.measure("load", 1)\n')):
+        Path(name).write_text(MINE.replace('        self.log("tick")', f'{measures}        self.log("tick")'))
+        worldline("--file", name, "-q", "--until", "3.5", "--record", "run.mcap", "--executor", executor)
+        code, out, err = worldline("run.mcap", "--json", "--check")
+        assert (code, "no violation" in err) == (0, True)
+        told.append(out)
+    assert told[0] == told[1] != ""
+
+
 def test_what_was_sent_to_the_dead_got_lost(worldline: Command) -> None:
     worldline("--file", str(PROBE), "-q", "--record", "run.mcap")
     reasons = [loss.reason for loss in Recording("run.mcap").losses() if loss.receiver == "probe/lander"]

@@ -340,6 +340,8 @@ def test_what_cannot_come_back_is_left_behind() -> None:
         assert isinstance(state[name], LeftBehind)
         assert reason in state[name].reason
         assert repr(state[name]) == f"<left behind in the worker: {state[name].reason}>"
+        with pytest.raises(AttributeError, match=f"^locked was left behind in the worker: .*{reason}"):
+            state[name].locked()
 
 
 # -- Programs

@@ -17,6 +17,7 @@ import pytest
 from tests.descendants import family_of
 from tests.kernel.matrix import MPIEXEC
 from tests.leaks.running import EXAMPLES, LEAKS, command_of, verified
+from tests.targets.files import MODELS
 from worldline.model.errors import UsageError
 from worldline.targets import verifying
 from worldline.targets import verifying as recorded_pair
@@ -120,6 +121,13 @@ def test_mistakes_are_told_in_a_line(worldline: Any, arguments: tuple[object, ..
     assert code == 2
     assert complaint in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["random", "token", "inspect"])
+def test_a_model_may_be_named_as_a_module_of_python(worldline: Any, tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.py").write_text(MODELS["kernel"])
+    code, out, err = worldline("verify", f"{name}.py", "--only", "again")
+    assert (code, err, out.splitlines()[-1][:10]) == (0, "", "one digest")
 
 
 RAISES = """

@@ -235,6 +235,13 @@ def test_a_local_secondary_that_cant_start_says_why(tmp_path: Path, monkeypatch:
         pytest.fail("it began")
 
 
+def test_a_users_random_py_is_no_part_of_a_secondary(tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("raise ValueError")
+    command = secondary_command(LEVELS, "kinematic", "unix:///nowhere", "a", 1)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "unix:///nowhere" in done.stderr
+
+
 def test_a_world_that_isnt_the_secondaries_is_refused() -> None:
     world = read_world(LEVELS)
     described = replace(world, gravity=(0.0, 0.0, -1.0))

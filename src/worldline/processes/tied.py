@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -35,6 +36,11 @@ class TiedProcess(subprocess.Popen[bytes]):
             self.wait(max(0.0, grace_s))
         self._line.let_go()
         self.wait()
+
+
+def module_command(name: str) -> tuple[str, ...]:
+    """Return the command that runs a module of Worldline; a user's random.py in the current folder is no part of it."""
+    return sys.executable, "-P", "-m", name
 
 
 def describe_exit(code: int) -> str:

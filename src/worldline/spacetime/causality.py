@@ -71,7 +71,8 @@ def check(records: Iterable[AgentRecord], space: Minkowski, field: LambdaField) 
     """Check all records of a run, in any order."""
     stories: dict[str, list[AgentRecord]] = {}
     for record in records:
-        stories.setdefault(record.agent, []).append(record)
+        if record.kind != "measured":
+            stories.setdefault(record.agent, []).append(record)
     for story in stories.values():
         story.sort(key=lambda record: record.number)
     absorbed = [record for story in stories.values() for record in story if record.kind == "absorbed"]

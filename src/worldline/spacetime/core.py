@@ -519,7 +519,8 @@ class Core:
         """Keep a record for the trace."""
         if self.trace is not None:
             self.trace.append((body, body.notes, kind, body.point, body.local_time, name, facts))
-            body.notes += 1
+            if kind != "measured":
+                body.notes += 1
 
     # -- Who there is
 

@@ -33,7 +33,9 @@ _ATTACH = "attach"
 
 
 class AgentRecord(Struct, frozen=True, omit_defaults=True):
-    """Something that happened to an agent, at a point. Its number counts the agent's records.
+    """Something that happened to an agent, at a point.
+
+    Its number counts the agent's records. What is measured doesn't count, and has the number of what comes next.
 
     ========  ===========================================================
     kind      what
@@ -85,7 +87,12 @@ def records_of(trace: Iterable[tuple[Any, ...]]) -> list[AgentRecord]:
 
 def in_order(records: Iterable[AgentRecord]) -> list[AgentRecord]:
     """Sort records by lab time, agent and number."""
-    return sorted(records, key=lambda record: (record.at[0], record.agent, record.number))
+    return sorted(records, key=lambda record: (record.at[0], record.agent, *_place(record)))
+
+
+def _place(record: AgentRecord) -> tuple[int, bool]:
+    """Return where a record is in its agent's story."""
+    return record.number, record.kind != "measured"
 
 
 def _facts(kind: str, name: str, facts: Any) -> dict[str, Any]:
@@ -260,7 +267,7 @@ def _stood_still(outcome: SpacetimeOutcome, waits: Mapping[str, Wait], alive: Se
     culprits = error.facts["agents"]
     lasts: dict[str, AgentRecord] = {}
     for record in outcome.kept or ():
-        if record.agent not in lasts or record.number > lasts[record.agent].number:
+        if record.kind != "measured" and (record.agent not in lasts or record.number > lasts[record.agent].number):
             lasts[record.agent] = record
     found = [
         AgentRecord(
@@ -428,12 +435,12 @@ def _firsts(records: Iterable[AgentRecord]) -> dict[str, AgentRecord]:
 
 def _as_done(records: Sequence[AgentRecord]) -> list[AgentRecord]:
     """Sort records by lab time, but each agent's own as they were made (H1): before a run agents jump back in time."""
-    keys: dict[tuple[str, int], float] = {}
     latest: dict[str, float] = {}
-    for record in sorted(records, key=lambda record: (record.agent, record.number)):
+    done: list[tuple[float, AgentRecord]] = []
+    for record in sorted(records, key=_place):
         latest[record.agent] = max(record.at[0], latest.get(record.agent, record.at[0]))
-        keys[record.agent, record.number] = latest[record.agent]
-    return sorted(records, key=lambda record: (keys[record.agent, record.number], record.agent, record.number))
+        done.append((latest[record.agent], record))
+    return [record for _, record in sorted(done, key=lambda each: (each[0], each[1].agent))]
 
 
 def recall(kept: Iterable[tuple[str, bytes]]) -> tuple[Scene, list[AgentRecord]]:

@@ -34,7 +34,7 @@ from worldline.extras import installing
 from worldline.federation.environment import OUTPUT
 from worldline.files.saving import ScratchFolder
 from worldline.model.errors import InternalError, Interrupted, LossError, UsageError, shown
-from worldline.processes.tied import TiedProcess, describe_exit
+from worldline.processes.tied import TiedProcess, describe_exit, module_command
 
 # The variants of a run: all that must not show in what comes of it, and what it means if it does.
 #
@@ -225,7 +225,6 @@ def _another_zone() -> str:
 
 
 _GRACE_S = 3.0
-_WORLDLINE = (sys.executable, "-m", "worldline")
 
 
 class RunSummary(Struct, frozen=True):
@@ -293,7 +292,7 @@ class RunProcesses:
         recorded = ["--no-record"] if record is None else ["--record", str(record.absolute())]
         given = self._arguments_of(variant)
         run = ["run", *given, *variant.options, *recorded, "--json", *([] if tells else ["--quiet"])]
-        return [*([mpiexec(), "-n", str(variant.ranks)] if variant.ranks else ()), *_WORLDLINE, *run]
+        return [*([mpiexec(), "-n", str(variant.ranks)] if variant.ranks else ()), *module_command("worldline"), *run]
 
     def shown(self, variant: Variant, record: str) -> str:
         """Return the command as a person would type it."""

@@ -11,6 +11,7 @@ from worldline.federation.address import Address
 from worldline.federation.environment import TOKEN
 from worldline.federation.participant.client import connect
 from worldline.model.errors import BrokenOff, ConfigurationError, LossError, UsageError, WorldlineError, nearest, shown
+from worldline.processes.tied import module_command
 from worldline.wire.handshake import DISAGREES
 from worldline.world.engines import open_engine
 from worldline.world.engines.engine import PhysicsEngine, agreement
@@ -171,7 +172,7 @@ def secondary_command(
     file: Path | str, engine: str, address: Address | str, name: str, silence_s: float = 0
 ) -> list[str]:
     """Return the command of a secondary's process; its token comes in the environment. It waits forever, if 0 s."""
-    return [sys.executable, "-m", __name__, str(file), engine, str(address), name, str(silence_s)]
+    return [*module_command(__name__), str(file), engine, str(address), name, str(silence_s)]
 
 
 def main() -> int:
