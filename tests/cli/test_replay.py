@@ -240,6 +240,19 @@ def test_an_entity_a_node_and_an_agent(worldline: Command, tmp_path: Path, targe
         assert f"{option[0]} is for participants" in errors
 
 
+def test_a_model_fails_as_it_did(worldline: Command, tmp_path: Path) -> None:
+    fails = KERNEL.replace("doubled = number * 2", "doubled = number * 2 if number < 4 else None.real")
+    (tmp_path / "counting.py").write_text(fails)
+    code, _, failure = worldline("run", "counting.py", "--record", "run.mcap", "-q")
+    assert code == 1
+    for option in (("--only", "ledger"), ("--until-differs",)):
+        code, output, errors = worldline("replay", "run.mcap", *option)
+        assert (code, errors) == (0, "")
+        *_, ledger, then = output.splitlines()
+        assert ledger.startswith("ledger: the same up to where the recording ends at 10ms, ")
+        assert then == failure.splitlines()[-1].replace("worldline: ", "then the run fails, as it did: ")
+
+
 def test_an_edited_entity(worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "then").mkdir()
     (tmp_path / "then" / "counting.py").write_text(KERNEL)

@@ -24,7 +24,7 @@ from worldline.history.observer import Observer
 from worldline.history.replay import Following, RecordedParts, RetoldDifference
 from worldline.history.telling import SeveralObservers
 from worldline.lock.feeding import Feeding
-from worldline.model.errors import NonDeterminism, UsageError, shown
+from worldline.model.errors import NonDeterminism, UsageError, WorldlineError, shown
 from worldline.model.lifecycle import lifecycle_of
 from worldline.model.reading import as_time
 from worldline.model.text import counted, printable
@@ -465,6 +465,13 @@ def _run_alone(
         report.members.append(told)
 
 
+def _failed_so(recording: Recording, error: WorldlineError) -> bool:
+    """Whether this is what the recorded run has failed for."""
+    then = recording.outcome
+    now = (printable(error.problem), error.participant or "", error.at)
+    return then is not None and (printable(then.cause), then.participant, then.at) == now
+
+
 def _run_whole(
     recording: Recording, ready: Ready, members: list[str], report: LiveReport, debugger: ReplayDebugger | None
 ) -> None:
@@ -485,6 +492,10 @@ def _run_whole(
     except NonDeterminism:
         if not report.differences:
             raise
+    except WorldlineError as error:
+        if not _failed_so(recording, error):
+            raise
+        report.summary = f"then the run fails, as it did: {error}"
     for name in members:
         part = parts.of(name)
         if report.differences:  # The first one has ended it.
