@@ -14,7 +14,7 @@ import pytest
 
 import worldline
 from tests.processes.ranks import mpiexec
-from worldline.errors import LossError, UsageError
+from worldline.errors import ConfigurationError, LossError, UsageError
 from worldline.experiments import read_sweep
 from worldline.experiments.design import made_design
 from worldline.experiments.sweeping import SweepRequest, as_sweep_executor, independent, prepared_sweep
@@ -104,6 +104,19 @@ def test_failures_are_rows_with_the_command_that_repeats_them(tmp_path: Path) ->
     assert "the till is jammed" in repeated.stderr
 
 
+def test_a_model_that_cant_be_made_is_a_row_wherever_its_point_is(tmp_path: Path) -> None:
+    settings = {"servers": [0, 1], "customers": [3, 2]}
+    first = worldline.sweep(STATION, settings, seeds=2, path=tmp_path / "first.sweep", executor="inline")
+    settings["servers"].reverse()
+    last = worldline.sweep(STATION, settings, seeds=2, path=tmp_path / "last.sweep", executor="inline")
+    for table in (first, last):
+        assert {row["servers"] for row in table.failures()} == {0}
+        assert len(table.failures()) == 4
+        assert all("its model can't be set up: ZeroDivisionError" in str(row["error"]) for row in table.failures())
+    with pytest.raises(ConfigurationError, match="its model can't be set up"):
+        worldline.sweep(STATION, {"servers": [0]}, path=tmp_path / "none.sweep", executor="inline")
+
+
 def test_failures_are_tried_again_if_that_is_wanted(tmp_path: Path) -> None:
     model = tmp_path / "flaky.py"
     copy(STATION, model)
@@ -125,10 +138,11 @@ def test_a_sweep_killed_twice_and_finished_equals_the_undisturbed(tmp_path: Path
     model.write_text(
         f"{STATION.read_text()}\nimport os, signal\nfrom pathlib import Path\n_model = model\n"
         f"def model(*, seed: int = 0, load: float = 0.5):\n"
-        f"    flag = Path({str(tmp_path)!r}, f'killed in {{seed}}')\n"
-        f"    if seed in (5, 12) and not flag.exists():\n"
-        f"        flag.touch()\n"
-        f"        os.kill(int(Path({str(pid)!r}).read_text()), signal.SIGKILL)\n"
+        f"    command = int(Path({str(pid)!r}).read_text())\n"
+        f"    flags = [Path({str(tmp_path)!r}, f'killed {{by}}') for by in (seed, command)]\n"  # Once by each.
+        f"    if seed in (5, 12) and not any(flag.exists() for flag in flags):\n"
+        f"        [flag.touch() for flag in flags]\n"
+        f"        os.kill(command, signal.SIGKILL)\n"
         f"        signal.pause()\n"  # Until this process finds that the command's is gone.
         f"    return _model(seed=seed, load=load, customers=50)\n"
     )

@@ -385,7 +385,7 @@ def prepared_sweep(
     if precise is not None:
         _check_precise(precise, asked.get("measures", ()))
     first_point = made_design(settings, design, options.seed or 0, seeds)
-    own = _run_executor(target, replace(options, settings=first_point.settings(0)))
+    own = _ready_point(target, options, first_point)
     options = replace(options, executor=own.options.executor)
     first = own.seed if own.kind != "world" else None
     if first is None and seeds > 1:
@@ -411,6 +411,20 @@ def _usual_seeds(target: str, precise: float | None) -> int:
     if parts_of(target)[0].suffix in WORLDS:
         return 1
     return _SEEDS if precise is None else _SEEDS_PRECISE
+
+
+def _ready_point(target: str, options: RunOptions, design: Design) -> Ready:
+    """Make the first run ready, or if its model can't be made, that of another point: it is to be a row like others."""
+    failure: WorldlineError | None = None
+    for number in range(len(design.points)):
+        try:
+            return _run_executor(target, replace(options, settings=design.settings(number)))
+        except WorldlineError as error:
+            if "maker" not in error.facts:
+                raise
+            failure = failure or error
+    assert failure is not None
+    raise failure
 
 
 def _run_executor(target: str, options: RunOptions) -> Ready:
@@ -444,7 +458,7 @@ def _check_antithetic(first: int | None, seeds: int) -> None:
 def _check_points(request: SweepRequest, seeds: int) -> None:
     """Refuse values that the target refuses before anything is run: a point for each value, as long as it is quick.
 
-    The last seed shows whether the target takes one.
+    The last seed shows whether the target takes one. What its model raises is no refusal, but a row.
     """
     seen: set[tuple[str, str]] = set()
     began = time.monotonic()
@@ -452,8 +466,12 @@ def _check_points(request: SweepRequest, seeds: int) -> None:
         values = {*zip(request.design.parameters, point, strict=True)}
         if number == 0 or not values <= seen:
             seen |= values
-            with quietly():
-                prepare(request.target, request.run_options(number, seeds - 1))
+            try:
+                with quietly():
+                    prepare(request.target, request.run_options(number, seeds - 1))
+            except WorldlineError as error:
+                if "maker" not in error.facts:
+                    raise
             if time.monotonic() - began > _CHECKED_S:
                 return
 

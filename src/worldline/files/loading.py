@@ -237,7 +237,10 @@ _FUNCTION = "write def model(*, seed=0, size=10), where size is a parameter of y
 
 
 class Maker(Struct, frozen=True):
-    """A function that makes models. `parameters` are its own, with the values that they have otherwise."""
+    """A function that makes models. `parameters` are its own, with the values that they have otherwise.
+
+    What is raised in it has the fact `maker`: the parameters have the right names and types, and the model is at fault.
+    """
 
     where: str
     function: Callable[..., Any]
@@ -249,10 +252,12 @@ class Maker(Struct, frozen=True):
         seeded = {SEED: seed} if self.takes_seed and seed is not None else {}
         try:
             return self.function(**seeded, **parameters)
-        except WorldlineError:
+        except WorldlineError as error:
+            error.facts["maker"] = self.where
             raise
         except (Exception, SystemExit) as error:  # It is the user's code, and can raise anything.
-            raise ConfigurationError(f"{self.where}: its model can't be set up: {said_of(error)}") from error
+            problem = f"{self.where}: its model can't be set up: {said_of(error)}"
+            raise ConfigurationError(problem, maker=self.where) from error
 
 
 class Definition(Struct, frozen=True):

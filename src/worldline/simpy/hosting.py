@@ -18,7 +18,7 @@ from worldline.history.observer import MEASURE, Observer
 from worldline.history.outcome import End, Outcome, Watch
 from worldline.history.plain import encoded, plain
 from worldline.model.blame import described, said_of
-from worldline.model.errors import ModelError, WorldlineError
+from worldline.model.errors import ModelError, ObserverFailure, UsageError, WorldlineError
 from worldline.model.time import FOREVER
 from worldline.processes.status_timer import looks
 from worldline.simpy.blaming import failure_in, first_of
@@ -202,8 +202,9 @@ class EnvironmentHost:
 
     def blame(self, error: BaseException) -> WorldlineError:
         """Return what a run has ended with as an error that says which process it was."""
-        if isinstance(error, WorldlineError):
-            return error
+        ours = error if isinstance(error, WorldlineError) else None
+        if ours is not None and (isinstance(ours, ObserverFailure) or not isinstance(ours, ModelError | UsageError)):
+            return ours
         for name, env in reversed(list(self._there.items())):
             found = failure_in(env, error)
             if found is not None:
@@ -214,7 +215,7 @@ class EnvironmentHost:
                 return ModelError(
                     found.said, participant=who, at=nanoseconds(env.now, unit_of(env)), advice=found.advice
                 )
-        return ModelError(said_of(first_of(error)))
+        return ours or ModelError(said_of(first_of(error)))
 
     def conclude(self, failure: WorldlineError | None = None) -> SimpyOutcome:
         """Tell the end, and return what has come of all environments."""
