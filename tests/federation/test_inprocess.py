@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from worldline import Federation, Network, Participant, Program, Rule, RunEnded, clock, link, run
+from worldline import Federation, Network, Participant, Program, Rule, RunEnded, check, clock, link, run
 from worldline.federation.inprocess import run as inprocess
 from worldline.history.outcome import ALL_OTHERS, THE_RUN, Status, WaitReason
 from worldline.lock import ledger
@@ -447,6 +447,13 @@ def test_only_federations_are_run() -> None:
         run(model)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"5 isn't a Federation \(run\(\) is for federations"):
         run(5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"5 isn't a Federation"):
+        check(5)  # type: ignore[arg-type]
+
+
+def test_a_link_is_no_network() -> None:
+    with pytest.raises(ConfigurationError, match=r"isn't a network \(write Network\(default=link"):
+        run(Federation({"a": Program(print)}, network=link("5ms")))  # type: ignore[arg-type]
 
 
 def test_it_runs_in_process_and_on_no_other_executor() -> None:

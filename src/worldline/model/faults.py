@@ -198,9 +198,14 @@ def as_participant_fault(given: ParticipantFault | str) -> ParticipantFault:
 
 def as_faults(given: Iterable[ParticipantFault | str]) -> tuple[ParticipantFault, ...]:
     """Take faults and texts, and return them sorted."""
+    check_listed(given)
+    return tuple(sorted(map(as_participant_fault, given), key=order_of))
+
+
+def check_listed(given: object) -> None:
+    """Refuse a single text, whose letters would be taken for faults."""
     if isinstance(given, str):
         raise ConfigurationError(f"{shown(given)} is one text", advice="faults are a list")
-    return tuple(sorted(map(as_participant_fault, given), key=order_of))
 
 
 def _misread(problem: str, form: str, advice: str | None = None) -> ConfigurationError:

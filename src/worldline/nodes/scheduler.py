@@ -12,6 +12,7 @@ from worldline.history.telling import RelayingObserver
 from worldline.kernel.model import KernelOutcome
 from worldline.kernel.simulation import EXECUTORS, Simulation
 from worldline.model.errors import ConfigurationError, UsageError, shown
+from worldline.model.faults import check_listed
 from worldline.model.latency import Fixed, Latency
 from worldline.model.links import Link, Network, check_link
 from worldline.model.links import link as as_link
@@ -151,7 +152,9 @@ class Scheduler:
         for host in self._hosts.values():
             self._simulation.add(name_of(host.id, topology.num_nodes), host)
         self._sent_at: list[int] = []  # When something happens that isn't the nodes' own doing.
-        self._faults = sorted((as_fault(given) for given in options.get("faults", ())), key=time_of)
+        faults = options.get("faults", ())
+        check_listed(faults)
+        self._faults = sorted(map(as_fault, faults), key=time_of)
         check_faults(self._faults, topology)
         for each in self._faults:
             self._send_out(each)

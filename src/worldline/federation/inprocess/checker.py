@@ -297,7 +297,7 @@ class _Trial:
         return CheckReport(self._expected.digest, self.tried, complete, divergence, unfinished)
 
     def _run(self, schedule: Schedule) -> FederationOutcome:
-        federation = self._federation if isinstance(self._federation, Federation) else self._federation()
+        federation = self._federation() if callable(self._federation) else self._federation
         return run(
             federation,
             schedule=schedule,

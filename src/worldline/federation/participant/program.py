@@ -18,7 +18,7 @@ from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, WorldlineError, shortened, shown
 from worldline.model.faults import ParticipantFault, as_faults, check_boots, check_events, check_machines
 from worldline.model.latency import as_delay
-from worldline.model.links import check_estop_latency, with_estop_latency
+from worldline.model.links import check_estop_latency, check_kinds, with_estop_latency
 from worldline.model.message import exact
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.reading import as_time
@@ -187,6 +187,7 @@ class Federation:
                 raise ConfigurationError(
                     f"{name}: {shown(program)} isn't a Program", advice=f"write Program({function}, ...)"
                 )
+        check_kinds(self.network)
         self._check_faults()
         guests = [name for name, program in self.programs.items() if program.guest]
         roster = [name for name, program in self.programs.items() if not program.guest]
