@@ -240,6 +240,18 @@ def test_changed_code_isnt_mixed_in(tmp_path: Path) -> None:
         worldline.sweep(model, path=path, executor="inline")
 
 
+@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
+def test_an_edited_file_is_loaded_again(tmp_path: Path, executor: str) -> None:
+    model = tmp_path / "edited.py"
+    for served in (1, 2, 3):  # The texts have one length, and perhaps one second.
+        model.write_text(
+            "from worldline.kernel import Simulation\ndef model(*, seed=0):\n    return Simulation(seed=seed)\n"
+            f"def measures(model, outcome):\n    return {{'served': {served}}}\n"
+        )
+        table = worldline.sweep(model, seeds=2, path=tmp_path / f"{served}.sweep", executor=executor)
+        assert table.column("served") == [served, served]
+
+
 def test_seeds_are_small_and_never_shared() -> None:
     design = made_design(["a=1,2,3"])
     apart = SweepRequest(target="x.py", design=design, first=10)

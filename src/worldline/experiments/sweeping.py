@@ -30,7 +30,7 @@ from worldline.processes.executor import Executor, Kind, as_executor
 from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.supervision import WorkerFarm
 from worldline.search.searching import SECONDS_MAX, deadline, quietly
-from worldline.targets import Ready, RunOptions, prepare
+from worldline.targets import Ready, RunOptions, look_again, prepare
 from worldline.targets.ready import TOML, WORLDS, parts_of
 
 EXECUTORS: tuple[Kind, ...] = ("inline", "processes", "mpi")
@@ -379,6 +379,7 @@ def prepared_sweep(
 ) -> Sweep:
     """Look at what is asked for, refuse what can't be done, and return the sweep; `asked` are more of the request."""
     target = str(Path(target))  # ./shop.py is shop.py.
+    look_again()
     seeds = _usual_seeds(target, precise) if seeds is None else seeds
     if options.executor is not None:
         raise UsageError("the executor is the sweep's", advice="each run of it is inline")

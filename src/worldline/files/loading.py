@@ -16,6 +16,8 @@ from datetime import timedelta
 from difflib import get_close_matches
 from functools import lru_cache, partial, wraps
 from hashlib import blake2b, file_digest
+from importlib import invalidate_caches
+from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import Parameter, getdoc, isasyncgenfunction, iscoroutinefunction, isfunction, signature
 from pathlib import Path
@@ -55,6 +57,10 @@ class Sources:
     libraries: dict[str, str] = field(default_factory=dict)
 
 
+_seen: dict[Path, str] = {}
+"""The hash of each file when it was last looked at."""
+
+
 def sources_of(files: Iterable[Path], folder: Path) -> Sources:
     """Look at files, and at the modules that Python would find next to those that import them."""
     found: dict[Path, str] = {}
@@ -64,7 +70,7 @@ def sources_of(files: Iterable[Path], folder: Path) -> Sources:
         file, root = waiting.pop()
         if file in found or (digest := hash_of(file)) is None:
             continue
-        found[file] = digest
+        found[file] = _seen[file] = digest
         for module in _imported(file, root):
             if parts := list(_files_of(module, root)):
                 waiting += [(part, root) for part in parts]
@@ -190,6 +196,25 @@ def _versions(libraries: Iterable[str]) -> dict[str, str]:
 # Loads a user's Python file as a module.
 
 
+class _Uncached(SourceFileLoader):
+    """Reads the file itself: to Python, bytecode is that of a text of the same size and second, whatever is in it."""
+
+    def path_stats(self, path: Any) -> Mapping[str, Any]:
+        raise OSError(f"{path} has no bytecode")
+
+
+def forget_changed() -> None:
+    """Let modules be loaded anew whose files have changed since `sources_of` saw them: a notebook's process lives long.
+
+    To be called before a run, and never during one, which is one version's from beginning to end.
+    """
+    changed = {str(file) for file, then in _seen.items() if hash_of(file) != then}
+    for name, module in list(sys.modules.items()):
+        if getattr(module, "__file__", None) in changed and name not in ("__main__", "__mp_main__"):
+            del sys.modules[name]
+    invalidate_caches()
+
+
 def load_module(path: Path) -> ModuleType:
     """Load a file once. It gets the same name in every process, so that what it defines can be sent between them."""
     name = FILE_MODULE + re.sub(r"\W", "_", path.stem)
@@ -200,7 +225,8 @@ def load_module(path: Path) -> ModuleType:
         raise ConfigurationError(f"{path} is a directory", advice="name a file in it")
     if not path.is_file():
         raise ConfigurationError(f"there is no file {path}")
-    spec = spec_from_file_location(name, path.resolve())
+    file = str(path.resolve())
+    spec = spec_from_file_location(name, file, loader=_Uncached(name, file)) if path.suffix == ".py" else None
     if spec is None or spec.loader is None:
         raise ConfigurationError(f"{path} isn't a Python file", advice="its name ends in .py")
     module = module_from_spec(spec)

@@ -173,7 +173,9 @@ class LeftBehind:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # What pickle and others look for.
             raise AttributeError(name)
-        raise AttributeError(f"{name} was left behind in the worker: {self.reason} (keep what is asked for later apart)")
+        raise AttributeError(
+            f"{name} was left behind in the worker: {self.reason} (keep what is asked for later apart)"
+        )
 
     def __repr__(self) -> str:
         return f"<left behind in the worker: {self.reason}>"

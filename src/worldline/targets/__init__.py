@@ -5,7 +5,7 @@ example that comes with Worldline. What it is decides which room runs it; what c
 of them.
 """
 
-from worldline.targets.finding import prepare
+from worldline.targets.finding import look_again, prepare
 from worldline.targets.ready import FederationOptions, Ready, RunOptions
 
-__all__ = ["FederationOptions", "Ready", "RunOptions", "prepare"]
+__all__ = ["FederationOptions", "Ready", "RunOptions", "look_again", "prepare"]

@@ -23,6 +23,7 @@ from worldline.files.loading import (
     command_for,
     defines_model,
     definition_in,
+    forget_changed,
     imports_simpy,
     load_module,
     pairs,
@@ -60,6 +61,12 @@ def prepare(target: str, options: RunOptions) -> Ready:
         options.refuse_for(ready.name, ready.kind)
     ready.target, ready.options = target, options
     return ready
+
+
+def look_again() -> None:
+    """Let targets be found, and their files be loaded, anew where they have changed. To be called before a run."""
+    _found.cache_clear()
+    forget_changed()
 
 
 @lru_cache(maxsize=64)  # In sweeps it is asked for again and again.
