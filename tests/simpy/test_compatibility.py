@@ -36,6 +36,10 @@ def test_all_public_names_are_there(module: str) -> None:
         assert missing == [], name
 
 
+def test_a_star_imports_the_same_names() -> None:
+    assert sorted(ours.__all__) == sorted(simpy.__all__)
+
+
 @BOTH
 @pytest.mark.parametrize(
     ("start", "delay", "times"),

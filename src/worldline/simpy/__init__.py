@@ -6,7 +6,12 @@ verified and compared by the commands.
 
 from __future__ import annotations
 
-from worldline.simpy import core, events, exceptions, resources, rt, util
+from worldline.simpy import core as core
+from worldline.simpy import events as events
+from worldline.simpy import exceptions as exceptions
+from worldline.simpy import resources as resources
+from worldline.simpy import rt as rt
+from worldline.simpy import util as util
 from worldline.simpy.core import Environment
 from worldline.simpy.events import AllOf, AnyOf, Event, Process, Timeout
 from worldline.simpy.exceptions import Interrupt, SimPyException
@@ -36,10 +41,4 @@ __all__ = [
     "SimPyException",
     "Store",
     "Timeout",
-    "core",
-    "events",
-    "exceptions",
-    "resources",
-    "rt",
-    "util",
 ]
