@@ -166,6 +166,8 @@ def test_failures_name_process_and_line(write: Write) -> None:
         outcome_of(target)
     with pytest.raises(ModelError, match=r"customer/1 at 0s: KeyError: 'oops'"):
         outcome_of(target, Told())
+    with pytest.raises(ModelError, match=r"customer at 0s: KeyboardInterrupt, in written_\d+.py, line 13"):
+        outcome_of(write(SCRIPT.replace("yield env.timeout(random.expovariate(1 / 4))", "raise KeyboardInterrupt")))
     for measure in ("('wait', float('nan'))", "('', 1)"):
         target = write(SCRIPT.replace("yield env.timeout(random.expovariate(1 / 4))", f"env.measure{measure}"))
         with pytest.raises(ModelError, match=r"customer at 0s: .*Error: .*, in written_\d+.py, line 13"):

@@ -20,7 +20,8 @@ from worldline.model.plan import Plan, plan
 from worldline.model.reading import as_time
 from worldline.model.text import counted
 from worldline.processes.executor import Kind, as_executor
-from worldline.processes.failures import BreakOff
+from worldline.processes.failures import is_from_outside
+from worldline.simpy.blaming import first_of
 from worldline.simpy.border import ENVIRONMENT, unit_of, units
 from worldline.simpy.engine import Environment, host_of
 from worldline.simpy.hosting import EnvironmentHost, SimpyOutcome
@@ -71,9 +72,11 @@ class ReadySimpy(Ready):
         try:
             with host, standing_in():
                 self._execute()
-        except (KeyboardInterrupt, Interrupted, LossError, ObserverFailure, BreakOff):  # None is the model's fault.
+        except (Interrupted, LossError, ObserverFailure):  # None is the model's fault.
             raise
         except BaseException as error:  # It is the user's code, and can raise anything.
+            if is_from_outside(first_of(error)):
+                raise
             raise host.blame(error) from error
         outcome = host.conclude()
         if not outcome.members:
