@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import queue
+import re
 import signal
 import socket
 import threading
@@ -98,8 +99,8 @@ async def empty_queue() -> None:
             two_locks,
             1,
             (
-                r"Thread-1 \(one\) waits for a lock that Bob holds, in test_threads.py, line 34; "
-                r"Bob waits for a lock that Thread-1 \(one\) holds, in test_threads.py, line 39; "
+                r"Thread-1 \(one\) waits for a lock that Bob holds, in test_threads.py, line 35; "
+                r"Bob waits for a lock that Thread-1 \(one\) holds, in test_threads.py, line 40; "
                 r"MainThread waits for Thread-1 \(one\) to end"
             ),
         ),
@@ -115,7 +116,7 @@ async def empty_queue() -> None:
         (
             empty_queue,
             0,
-            r"taker \(take\) waits in test_threads.py, line 87; Task-1 \(empty_queue\) waits in .*, line 89$",
+            r"taker \(take\) waits in test_threads.py, line 88; Task-1 \(empty_queue\) waits in .*, line 90$",
         ),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
@@ -207,9 +208,26 @@ def own_pipe() -> None:
     near.recv(1)
 
 
-@pytest.mark.parametrize("program", [idle_task, until_interrupted, work_is_done, own_pipe])
-def test_an_idle_program_goes_on_to_the_end(program: Callable[[], object]) -> None:
+@pytest.mark.parametrize(
+    ("program", "waits"),
+    [
+        (idle_task, r"Task-1 \(idle_task\) waits"),
+        (until_interrupted, r"MainThread waits in Event.wait"),
+        (work_is_done, r"Thread-1 \(wait\) waits in Event.wait; MainThread waits in Queue.get"),
+        (own_pipe, r"MainThread waits for one of its threads"),
+    ],
+)
+def test_an_idle_program_goes_on_to_the_end_and_says_why(
+    program: Callable[[], object], waits: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert alone(program).now == 9_000_000_000
+    said = capsys.readouterr().err
+    assert re.fullmatch(rf"nothing can wake it any more: {waits},? in test_threads\.py, line \d+\n", said)
+
+
+def test_a_program_that_others_may_wake_is_not_said_to_be_idle(capsys: pytest.CaptureFixture[str]) -> None:
+    alone(waits_for_others)
+    assert capsys.readouterr() == ("", "")
 
 
 # --- Who they are ---

@@ -168,6 +168,7 @@ class Computer:
         self.held: set[Any] = set()  # The locks of libraries that the program holds.
         self.choose_next = choose_next
         self._spinning = Spinning()
+        self._idle = ""  # What was said of its program's waits, none of which ends.
 
     def __repr__(self) -> str:
         return f"<computer of {self.name}>"
@@ -256,7 +257,7 @@ class Computer:
     def _check_progress(self, inside: Inside) -> None:
         """End the run if all threads wait for each other, and no signal or fault is to come that could change that.
 
-        One that is idle goes on to the run's end.
+        A program that is idle goes on to the run's end; it says once for what it waits in vain.
         """
         if (what := inside()) is None or any(each.deadline is not None for each in self.threads):
             return
@@ -272,10 +273,13 @@ class Computer:
         ]
         main = sys._getframe(), what
         loops = [each for each in self.loops if not each.is_closed()]
-        if not is_deadlock([main, *(each[1:] for each in others)], loops):
-            return
-        waits = waits_in_words(others, main, loops)
-        self.end(Stuck(f"nothing can wake it any more: {waits}", participant=self.name, at=self.stack.now))
+        is_stuck = is_deadlock([main, *(each[1:] for each in others)], loops)
+        said_of_all = f"nothing can wake it any more: {waits_in_words(others, main, loops, is_whole=not is_stuck)}"
+        if is_stuck:
+            self.end(Stuck(said_of_all, participant=self.name, at=self.stack.now))
+        if said_of_all != self._idle:
+            self._idle = said_of_all
+            self.output.write(f"{said_of_all}\n", getattr(sys.stderr, "real", sys.stderr))
 
     def _run_threads(self) -> bool:
         """Let the program's other threads go on that can; return whether any could."""
@@ -376,7 +380,7 @@ class Computer:
         """Let what its last program has left end with it: threads that don't keep it alive, loops, sockets."""
         self.abandon()
         self.over = self._over_at = None
-        self.loops, self.threads, self.signals = [], [], Signals()
+        self.loops, self.threads, self.signals, self._idle = [], [], Signals(), ""
         self.stack.close_all()
 
     # --- Rare branches ---
