@@ -460,6 +460,7 @@ class Signals:
         self.held: list[int] = []  # and those of them that have come.
         self._blocked_by: dict[ProgramThread, dict[int, None]] = {}  # What others don't want: it comes to the main one.
         self.delivered = 0
+        self.has_interrupted = False  # Whether Ctrl-C was pressed at its computer; at the run's it is another matter.
         self.alarm_at = _NEVER
         self._alarm_every = 0
         self.wake: Callable[[int], None] | None = None  # What writes to the descriptor that asyncio has named.
@@ -516,6 +517,7 @@ class Signals:
                 return
             raise ProgramKilled(signal.Signals(number).name)
         self.delivered += 1
+        self.has_interrupted = self.has_interrupted or number == signal.SIGINT
         if self.wake is not None:
             self.wake(number)
         handler(number, None)

@@ -160,12 +160,17 @@ _DISK = "worldline.programs disk"
 
 def _run(computer: Computer, software: Software) -> ProgramKilled | None:
     """Run a program to its end; return what has killed it, if that is how it ended."""
+    interrupted: ProgramKilled | None = None
     try:
         try:
             software.run()
         except SystemExit as error:
             if not is_normal_end(error):
                 raise
+        except KeyboardInterrupt:
+            if not computer.signals.has_interrupted:
+                raise
+            interrupted = ProgramKilled("SIGINT")
         computer.wait_for_threads(threads.is_awaited)
         computer.workspace.finish()
     except BaseException:
@@ -175,7 +180,7 @@ def _run(computer: Computer, software: Software) -> ProgramKilled | None:
         return computer.over
     if computer.over is not None:
         computer.end_again()
-    return None
+    return interrupted
 
 
 def install() -> None:

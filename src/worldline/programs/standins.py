@@ -383,6 +383,7 @@ def _stand_ins() -> dict[Any, dict[str, Any]]:
             "kill": _kill,
             "killpg": for_programs(os.killpg, lambda _, group, number: _kill(group, number)),
             "_exit": for_programs(os._exit, _exit),
+            "abort": for_programs(os.abort, lambda computer: computer.end(ProgramKilled("SIGABRT"))),
             "putenv": for_programs(os.putenv, _putenv),
             "unsetenv": for_programs(os.unsetenv, lambda computer, name: _putenv(computer, name, None)),
         },
