@@ -10,6 +10,7 @@ import queue
 import re
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -99,8 +100,8 @@ async def empty_queue() -> None:
             two_locks,
             1,
             (
-                r"Thread-1 \(one\) waits for a lock that Bob holds, in test_threads.py, line 35; "
-                r"Bob waits for a lock that Thread-1 \(one\) holds, in test_threads.py, line 40; "
+                r"Thread-1 \(one\) waits for a lock that Bob holds, in test_threads.py, line 36; "
+                r"Bob waits for a lock that Thread-1 \(one\) holds, in test_threads.py, line 41; "
                 r"MainThread waits for Thread-1 \(one\) to end"
             ),
         ),
@@ -116,7 +117,7 @@ async def empty_queue() -> None:
         (
             empty_queue,
             0,
-            r"taker \(take\) waits in test_threads.py, line 88; Task-1 \(empty_queue\) waits in .*, line 90$",
+            r"taker \(take\) waits in test_threads.py, line 89; Task-1 \(empty_queue\) waits in .*, line 91$",
         ),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
@@ -154,6 +155,54 @@ def forks_again() -> None:
 def test_a_program_that_goes_on_after_errors_is_ended(program: Callable[[], object], error: Any) -> None:
     with error:
         alone(program)
+
+
+class Everything:
+    """Catches whatever is raised, as Twisted's main loop does."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> bool:
+        return True
+
+
+def wait_patiently() -> None:
+    try:
+        time.sleep(1)
+    except OSError:
+        pass
+
+
+def catch_everything_often() -> None:
+    while True:
+        try:
+            while True:
+                with Everything():
+                    wait_patiently()
+        except BaseException:  # noqa: S110 - it's the point
+            pass
+
+
+def catches_everything() -> None:
+    while True:
+        with Everything():
+            catch_everything_often()
+
+
+def catches_everything_in_a_thread() -> None:
+    threading.Thread(target=catches_everything, daemon=True).start()
+    catches_everything()
+
+
+@pytest.mark.parametrize("program", [catches_everything, catches_everything_in_a_thread])
+@pytest.mark.parametrize("faults", [(), ("2s kill m 1s",)])
+def test_a_program_that_catches_everything_is_ended(program: Callable[[], object], faults: tuple[str, ...]) -> None:
+    before = threading.active_count()
+    trace = sys.gettrace()
+    assert alone(program, *faults).now == 9_000_000_000
+    assert threading.active_count() == before
+    assert sys.gettrace() is trace
 
 
 def woken_by_a_signal() -> None:
@@ -228,6 +277,25 @@ def test_an_idle_program_goes_on_to_the_end_and_says_why(
 def test_a_program_that_others_may_wake_is_not_said_to_be_idle(capsys: pytest.CaptureFixture[str]) -> None:
     alone(waits_for_others)
     assert capsys.readouterr() == ("", "")
+
+
+SHARED: dict[str, Any] = {}
+
+
+def lock_up() -> None:
+    SHARED["lock"] = threading.Lock()
+    SHARED["lock"].acquire()
+    time.sleep(9)
+
+
+@pytest.mark.parametrize("use", ["acquire", "release"])
+def test_a_lock_that_programs_share_is_refused_by_name(use: str) -> None:
+    def program() -> None:
+        time.sleep(1)
+        getattr(SHARED["lock"], use)()
+
+    with pytest.raises(UsageError, match=r"b at 1s: it shares a lock with the program of a, .*--executor unix"):
+        run(Federation({"a": Machine(lock_up), "b": Machine(program)}, until="9s"))
 
 
 # --- Who they are ---

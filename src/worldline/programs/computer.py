@@ -28,6 +28,7 @@ from worldline.model.errors import Stuck, UsageError
 from worldline.model.faults import ParticipantFault
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
+from worldline.programs import endings
 from worldline.programs.deadlocks import Inside, is_deadlock, waits_in_words
 from worldline.programs.reals import EPOCH_NS, here
 from worldline.programs.stack import Directory, Stack
@@ -40,6 +41,7 @@ _LOOKS_LEAST = 1_000  # and how often when it has been charged for it, and goes 
 _TURNS_FREE = 100  # How often it may look whether anything is ready.
 _CHARGES_MAX = 10  # Each charge is twice the one before, up to a millisecond.
 _PID = 1_000
+_ENDS_MAX = 200  # How often a program may catch that all is over.
 
 T = TypeVar("T")
 
@@ -168,6 +170,7 @@ class Computer:
         self.held: set[Any] = set()  # The locks of libraries that the program holds.
         self.choose_next = choose_next
         self._spinning = Spinning()
+        self._ends = 0  # How often it was raised that all is over.
         self._idle = ""  # What was said of its program's waits, none of which ends.
 
     def __repr__(self) -> str:
@@ -235,6 +238,8 @@ class Computer:
         What only the program itself can end is a wait `inside`.
         """
         if (thread := here.thread) is not None:
+            if self.over is not None:
+                self.end_again()
             found: T | None = ready()
             return thread.wait(ready, deadline, inside) if found is None else found
         while True:
@@ -379,7 +384,7 @@ class Computer:
     def _let_go(self) -> None:
         """Let what its last program has left end with it: threads that don't keep it alive, loops, sockets."""
         self.abandon()
-        self.over = self._over_at = None
+        self.over, self._over_at, self._ends = None, None, 0
         self.loops, self.threads, self.signals, self._idle = [], [], Signals(), ""
         self.stack.close_all()
 
@@ -408,10 +413,21 @@ class Computer:
         raise self.over
 
     def end_again(self) -> NoReturn:
-        """Raise what has ended it all (K2), as it was raised first: without the frames of all the times since."""
+        """Raise what has ended it all (K2), as it was raised first: without the frames of all the times since.
+
+        A program may go on for ever after whatever is raised, as Twisted does: then it goes on no more.
+        """
+        self._ends += 1
+        if self._ends > _ENDS_MAX:
+            endings.end_thread()
+        raise self.ending
+
+    @property
+    def ending(self) -> BaseException:
+        """What has ended it all."""
         assert self.over is not None
         self._over_at = self._over_at or self.over.__traceback__
-        raise self.over.with_traceback(self._over_at)
+        return self.over.with_traceback(self._over_at)
 
     def wait_for_threads(self, awaited: Callable[[ProgramThread], bool]) -> None:
         """Wait for the threads that a program doesn't end without."""

@@ -58,10 +58,13 @@ def check_read(path: Any, *_: Any) -> None:
 # Libraries whose sockets aren't Python's, and what to use instead.
 _WITH_OWN_SOCKETS = {
     "confluent_kafka": "aiokafka or kafka-python",
+    "aiodns": "asyncio's own look-up",
     "gevent": "asyncio or threads",
     "grpc": "grpclib",
     "MySQLdb": "PyMySQL or aiomysql",
+    "psycopg": "asyncpg or pg8000",
     "psycopg2": "asyncpg or pg8000",
+    "pycares": "socket.getaddrinfo",
     "pycurl": "httpx or urllib3",
     "zmq": "a socket",
 }
