@@ -341,6 +341,17 @@ def test_threads_have_the_same_names_and_numbers_beside_other_machines() -> None
     assert len(set(idents)) == len(idents)
 
 
+def test_sets_of_threads_are_in_order() -> None:
+    seen: list[list[str]] = []
+
+    def program() -> None:
+        made = {threading.Thread(name=f"t{number}"): None for number in range(7)}
+        seen.append([each.name for each in set(made)])
+
+    run(Federation({name: Machine(program) for name in "ab"}))
+    assert seen == [[f"t{number}" for number in range(7)]] * 2
+
+
 def test_a_program_ends_when_its_threads_have_ended() -> None:
     lines: list[float] = []
 

@@ -111,6 +111,7 @@ class ProgramDraws:
         self.names = count(1)  # Of threads without a name of their own,
         self.pools = count()  # of pools of threads,
         self.threads = count(1)  # and all threads besides the main one.
+        self.hashes = count(1)  # Of threads: sets of them are in the order in which they were first hashed.
 
     def entropy(self) -> Random:
         """Return what draws for the program; while a library is loaded, it draws by the library's name."""

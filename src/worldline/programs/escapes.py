@@ -59,7 +59,7 @@ def check_read(path: Any, *_: Any) -> None:
 _WITH_OWN_SOCKETS = {
     "confluent_kafka": "aiokafka or kafka-python",
     "aiodns": "asyncio's own look-up",
-    "gevent": "asyncio or threads",
+    **dict.fromkeys(("eventlet", "gevent"), "asyncio or threads"),
     "grpc": "grpclib",
     "MySQLdb": "PyMySQL or aiomysql",
     "psycopg": "asyncpg or pg8000",

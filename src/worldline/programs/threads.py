@@ -273,6 +273,14 @@ def _is_alive(self: threading.Thread) -> bool:
     return _real_is_alive(self) if made is None else not made.strand.finished
 
 
+def _hash(self: threading.Thread) -> int:
+    found: int | None = vars(self).get("_worldline_hash")
+    if found is None:
+        found = object.__hash__(self) if here.computer is None else next(here.computer.draws.hashes)
+        self._worldline_hash = found  # type: ignore[attr-defined]
+    return found
+
+
 def is_awaited(thread: ProgramThread) -> bool:
     """Whether a program that ends waits for this thread first: not if it is a daemon, or a pool's."""
     known = concurrent.futures.thread._threads_queues
@@ -285,6 +293,7 @@ def install() -> None:
     How a thread is joined stays as it is here: at its own end, the process joins those that programs have left.
     """
     threading.Thread.join, threading.Thread.is_alive = _join, _is_alive  # type: ignore[method-assign]
+    threading.Thread.__hash__ = _hash  # type: ignore[assignment, method-assign]
     replaced: dict[Any, dict[str, Any]] = {
         _thread: {"allocate_lock": _lock, "start_new_thread": _start},
         threading: {"local": _Local, "Lock": Lock, "_allocate_lock": _lock, "RLock": _rlock},
