@@ -556,6 +556,13 @@ def test_a_machine_shows_what_linux_shows(program: Callable[[], Any]) -> None:
     assert seen_by(program) == program()
 
 
+def test_what_a_library_keeps_of_a_program_can_be_closed_when_the_run_is_over() -> None:
+    kept = seen_by(lambda: os.pipe()[0])
+    os.close(kept)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.close(99_999)
+
+
 def test_a_multicast_group_is_refused_by_name() -> None:
     def program() -> None:
         with socket.socket(type=socket.SOCK_DGRAM) as made, suppress(OSError):
