@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import pickle
@@ -472,6 +473,34 @@ def datagrams_to_any_address() -> Any:
         return said, other.recv(9), other.getpeername()[0], failure(lambda: other.sendto(b"x", ("127.0.0.1", 0)))
 
 
+def datagrams_no_more() -> Any:
+    one, other = socket.socket(type=socket.SOCK_DGRAM), socket.socket(type=socket.SOCK_DGRAM)
+    with one, other:
+        one.bind(("127.0.0.1", 0))
+        other.connect(one.getsockname())
+        other.shutdown(socket.SHUT_WR)
+        return failure(lambda: other.send(b"x")), failure(lambda: other.sendto(b"x", one.getsockname()))
+
+
+def accepted_when_it_is_over() -> Any:
+    with listening() as server:
+        client = socket.create_connection(server.getsockname())
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        time.sleep(SETTLE_S)
+        server.settimeout(1)
+        with server.accept()[0] as accepted:
+            return failure(lambda: accepted.recv(1))
+
+
+def tasks_by_name() -> Any:
+    async def main() -> Any:
+        task, future = asyncio.current_task(), asyncio.get_running_loop().create_future()
+        return type(task).__name__, type(future).__qualname__, repr(future)
+
+    return asyncio.run(main())
+
+
 def connections_tried_again() -> Any:
     with listening() as server:
         address = server.getsockname()
@@ -546,6 +575,9 @@ def mistakes() -> Any:
         options_that_were_not_set,
         ends_that_are_watched_for,
         datagrams_to_any_address,
+        datagrams_no_more,
+        accepted_when_it_is_over,
+        tasks_by_name,
         connections_tried_again,
         unix_sockets_at_odd_places,
         mistakes,

@@ -245,6 +245,7 @@ class DatagramSocket(Endpoint):
         self.size = 0
         self.error = 0
         self.is_shut = False
+        self.is_mute = False  # Whether its program sends no more.
 
     def is_readable(self) -> bool:
         return bool(self.queue or self.error or self.is_shut)
@@ -276,6 +277,8 @@ class DatagramSocket(Endpoint):
             raise failure(errno.EDESTADDRREQ)
         if not target[1]:
             raise failure(errno.EINVAL)
+        if self.is_mute:
+            raise failure(errno.EPIPE)
         if len(data) > DATAGRAM_MAX:
             raise failure(errno.EMSGSIZE)
         self._bind_anywhere()
@@ -315,6 +318,7 @@ class DatagramSocket(Endpoint):
         if self.peer is None:
             raise failure(errno.ENOTCONN)
         self.is_shut = self.is_shut or reading
+        self.is_mute = self.is_mute or writing
         self.changed()
 
     def close(self) -> None:
