@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from worldline.programs.reals import here
@@ -99,7 +99,7 @@ def may_change(file: str) -> bool:
     return "files" in workspace.allowed or workspace.may_write(file)
 
 
-def refuse_to_write(what: str) -> NoReturn:
+def refuse_to_write(what: str) -> None:
     here.computer.refuse(f"it writes to {what}, which isn't on its disk", _WRITES)
 
 
@@ -139,7 +139,7 @@ def _change_both(one: Any, other: Any, *_: Any) -> None:
 def _open_database(database: Any) -> None:
     """Refuse to make a database elsewhere; one that is there may be read (see `databases`)."""
     file = database_file(database)
-    if file is not None and not os.path.exists(file):
+    if file is not None and not os.path.lexists(file):
         _change(file)
 
 

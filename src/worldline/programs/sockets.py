@@ -433,7 +433,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
             return int(self._family)
         if level == real.SOL_SOCKET and optname == real.SO_PROTOCOL:
             return self._protocol()
-        usual = _USUAL.get((level, optname), 0)
+        usual: int | bytes = _USUAL.get((level, optname), 0)
         if optname == real.SO_ACCEPTCONN and level == real.SOL_SOCKET:
             usual = int(getattr(self._endpoint, "accepted", None) is not None)
         if optname == real.SO_PEERCRED and level == real.SOL_SOCKET and isinstance(self._endpoint, PipeEnd):
@@ -445,8 +445,9 @@ class Socket(_RealSocket):  # type: ignore[misc]
         return kept.to_bytes(size, "little")[:buflen] if buflen else kept
 
     def _protocol(self) -> int:
-        protocols = {real.SOCK_STREAM: real.IPPROTO_TCP, real.SOCK_DGRAM: real.IPPROTO_UDP}
-        return int(protocols[self._type]) if self._family == real.AF_INET else 0
+        if self._family != real.AF_INET:
+            return 0
+        return int(real.IPPROTO_TCP if self._type == real.SOCK_STREAM else real.IPPROTO_UDP)
 
     def get_inheritable(self) -> bool:
         return False
@@ -535,7 +536,7 @@ def looked_up(computer: Computer, host: str) -> str:
 
 def _short_address(text: str) -> str | None:
     """Return an address that is written in another way than with four decimal numbers, as "127.1"."""
-    if not text[:1].isdecimal() or not text.isalnum() and not text.replace(".", "").isalnum():
+    if not text[:1].isdecimal() or not text.replace(".", "").isalnum():
         return None
     try:
         return real.inet_ntoa(real.inet_aton(text))

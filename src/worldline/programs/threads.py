@@ -83,7 +83,7 @@ class Lock(metaclass=_LockKind):
         owner = None if self._is_shared else self._owner
         if owner is not None and owner is not computer and owner.over is None:
             computer.refuse(
-                f"it shares a lock with the program of {owner.name}, by a library that keeps threads for all in a process",
+                f"it shares a lock with the program of {owner.name}, by a library that has one for all in a process",
                 "run it as processes (--executor unix)",
             )
 
