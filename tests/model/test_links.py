@@ -126,6 +126,10 @@ def test_a_rule_or_outage_for_a_topic_that_cannot_be_is_refused(topic):
         assert "a topic" in text
 
 
+def test_a_rule_for_every_topic_is_refused_with_what_to_write():
+    assert "change the default link" in refusal_of(Network(rules=(rule(topic="*"),)))
+
+
 EVERY_NAMING = list(product((None, "pose"), (None, "alice"), (None, "bob")))[1:]
 SELECTIONS = [{"topic": topic, "sender": sender, "receiver": receiver} for topic, sender, receiver in EVERY_NAMING]
 

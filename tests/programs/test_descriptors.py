@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
+import pickle
 import select
 import signal
 import socket
@@ -22,6 +24,8 @@ import pytest
 
 from tests.programs.test_surroundings import seen_by
 from worldline import Federation, Machine, WorldlineError, run
+
+SETTLE_S = 0.01  # On the real loopback everything has arrived long before.
 
 
 def listening(option: int = socket.SO_REUSEADDR, port: int = 0) -> socket.socket:
@@ -378,6 +382,145 @@ def functions_of_a_class() -> Any:
     return locks, Named().clock() > 0, Named().sleep(0), Named().ready([], [], [], 0), len(Named().draw(3))
 
 
+def listeners_that_are_shut_down() -> Any:
+    with listening() as server, socket.create_connection(server.getsockname()) as client:
+        seen = [failure(lambda: server.shutdown(socket.SHUT_WR)), server.accept()[0].close()]
+        waiting = socket.create_connection(server.getsockname())
+        thread = threading.Thread(target=lambda: (time.sleep(0.02), server.shutdown(socket.SHUT_RDWR)))
+        server.settimeout(2)
+        server.accept()[0].close()
+        thread.start()
+        seen.append(failure(server.accept))
+        thread.join()
+        seen += [[len(each) for each in select.select([server], [], [], 0)], failure(server.accept)]
+        seen += [server.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)]
+        seen += [failure(lambda: socket.create_connection(server.getsockname())), failure(server.listen)]
+        waiting.close()
+        client.close()
+        return seen
+
+
+def room_for_data() -> Any:
+    one, other = connected()
+    with one, other:
+        one.send(b"abcdef")
+        time.sleep(SETTLE_S)
+        room = bytearray(3)
+        wrong: list[tuple[Any, ...]] = [(room, -1), (room, 4), (b"fixed",)]
+        seen = [failure(lambda given=given: other.recv_into(*given)) for given in wrong]
+        seen += [failure(lambda given=given: other.recvfrom_into(*given)) for given in wrong[:1]]
+        seen += [other.recv(0), other.recv_into(room), bytes(room), other.recv_into(room, 1), bytes(room)]
+        other.settimeout(0.01)
+        one.send(b"gh")
+        time.sleep(SETTLE_S)
+        seen += [other.recv(5, socket.MSG_WAITALL), failure(lambda: other.recv(1))]
+    with socket.socket() as fresh:
+        return [*seen, fresh.recv(0), [len(each) for each in select.select([fresh], [fresh], [], 0)]]
+
+
+def addresses_in_other_words() -> Any:
+    asked: list[tuple[Any, ...]] = [
+        *((host, 80) for host in ("0", "127.1", "0x7f.1", "1.2.3.4.5", "", " ", 7)),
+        *(("127.0.0.1", port) for port in (65_536 + 7, -1, "65543", b"80", "nosuch", [])),
+        (None, None),
+        (None, 80),
+    ]
+    stream = socket.AF_INET, socket.SOCK_STREAM
+    found = [failure(lambda each=each: socket.getaddrinfo(*each, *stream)) for each in asked]
+    found.append(failure(lambda: socket.gethostbyname(f"{'a' * 64}.org"))[0])
+    return found, [
+        failure(lambda flags=flags: socket.getnameinfo(("127.0.0.1", 80), flags))
+        for flags in (0, socket.NI_NUMERICHOST, socket.NI_NUMERICSERV)
+    ]
+
+
+def options_that_were_not_set() -> Any:
+    one, other = connected()
+    copy, paired = socket.socket(fileno=os.dup(one.fileno())), socket.socketpair()
+    with one, other, copy, socket.socket(type=socket.SOCK_DGRAM) as told:
+        level = socket.SOL_SOCKET
+        seen = [each.getsockopt(level, socket.SO_PROTOCOL) for each in (one, told, *paired)]
+        seen += [copy.proto, struct.unpack("ii", one.getsockopt(level, socket.SO_LINGER, 8))]
+        seen += [len(paired[0].getsockopt(level, socket.SO_PEERCRED, struct.calcsize("3i")))]
+        seen += [told.getsockopt(socket.IPPROTO_IP, each) for each in (socket.IP_MULTICAST_TTL, socket.IP_TTL)]
+    for each in paired:
+        each.close()
+    return seen, repr(one), one.proto
+
+
+def ends_that_are_watched_for() -> Any:
+    one, other = connected()
+    with one, other:
+        watching, seen = select.poll(), []
+        watching.register(other, select.POLLIN | select.POLLRDHUP)
+        watching.register(98_765)
+        for step in (lambda: one.send(b"x"), lambda: one.shutdown(socket.SHUT_WR), lambda: other.recv(1)):
+            step()
+            time.sleep(SETTLE_S)
+            seen.append([events for _, events in watching.poll(10)])
+        return seen, failure(lambda: watching.register("text"))
+
+
+def datagrams_to_any_address() -> Any:
+    one, other = socket.socket(type=socket.SOCK_DGRAM), socket.socket(type=socket.SOCK_DGRAM)
+    with one, other:
+        one.bind(("127.0.0.1", 0))
+        other.settimeout(1)
+        other.sendto(b"there", ("0.0.0.0", one.getsockname()[1]))
+        said, back = one.recvfrom(9)
+        other.connect(("0.0.0.0", one.getsockname()[1]))
+        one.sendto(b"back", back)
+        return said, other.recv(9), other.getpeername()[0], failure(lambda: other.sendto(b"x", ("127.0.0.1", 0)))
+
+
+def datagrams_no_more() -> Any:
+    one, other = socket.socket(type=socket.SOCK_DGRAM), socket.socket(type=socket.SOCK_DGRAM)
+    with one, other:
+        one.bind(("127.0.0.1", 0))
+        other.connect(one.getsockname())
+        other.shutdown(socket.SHUT_WR)
+        return failure(lambda: other.send(b"x")), failure(lambda: other.sendto(b"x", one.getsockname()))
+
+
+def accepted_when_it_is_over() -> Any:
+    with listening() as server:
+        client = socket.create_connection(server.getsockname())
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        time.sleep(SETTLE_S)
+        server.settimeout(1)
+        with server.accept()[0] as accepted:
+            return failure(lambda: accepted.recv(1))
+
+
+def tasks_by_name() -> Any:
+    async def main() -> Any:
+        task, future = asyncio.current_task(), asyncio.get_running_loop().create_future()
+        return type(task).__name__, type(future).__qualname__, repr(future)
+
+    return asyncio.run(main())
+
+
+def connections_tried_again() -> Any:
+    with listening() as server:
+        address = server.getsockname()
+    with socket.socket() as patient:
+        patient.settimeout(1)
+        return [failure(lambda: patient.connect(address)) for _ in range(4)]
+
+
+def unix_sockets_at_odd_places() -> Any:
+    with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as other:
+        wrong = "/no/such/folder/socket", "x" * 108
+        seen = [failure(lambda path=path: one.bind(path)) for path in wrong]
+        one.bind(f"\0{os.getpid()}")
+        one.listen()
+        other.connect(one.getsockname())
+        accepted, peer = one.accept()
+        accepted.close()
+        return seen, type(one.getsockname()), other.getpeername() == one.getsockname(), peer
+
+
 def mistakes() -> Any:
     closed, fresh = socket.socket(), socket.socket()
     closed.close()
@@ -391,6 +534,12 @@ def mistakes() -> Any:
                 lambda: fresh.bind(("127.0.0.1", -1)),
                 lambda: fresh.connect("127.0.0.1"),
                 lambda: os.read(closed.fileno(), 1),
+                lambda: closed.settimeout(1),
+                lambda: fresh.bind(("127.0.0.1",)),
+                lambda: socket.socket(type=77),
+                lambda: socket.socket(proto=socket.IPPROTO_UDP),
+                lambda: socket.socket(fileno=-1),
+                lambda: pickle.dumps(fresh),
             )
         ]
 
@@ -420,6 +569,17 @@ def mistakes() -> Any:
         signals,
         signals_that_threads_block,
         functions_of_a_class,
+        listeners_that_are_shut_down,
+        room_for_data,
+        addresses_in_other_words,
+        options_that_were_not_set,
+        ends_that_are_watched_for,
+        datagrams_to_any_address,
+        datagrams_no_more,
+        accepted_when_it_is_over,
+        tasks_by_name,
+        connections_tried_again,
+        unix_sockets_at_odd_places,
         mistakes,
     ],
 )
@@ -428,10 +588,26 @@ def test_a_machine_shows_what_linux_shows(program: Callable[[], Any]) -> None:
     assert seen_by(program) == program()
 
 
+def test_what_a_library_keeps_of_a_program_can_be_closed_when_the_run_is_over() -> None:
+    kept = seen_by(lambda: os.pipe()[0])
+    os.close(kept)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.close(99_999)
+
+
 def test_a_multicast_group_is_refused_by_name() -> None:
     def program() -> None:
         with socket.socket(type=socket.SOCK_DGRAM) as made, suppress(OSError):
             made.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, bytes(8))
 
     with pytest.raises(WorldlineError, match="joins a multicast group, which isn't simulated"):
+        run(Federation({"a": Machine(program)}))
+
+
+def test_urgent_data_is_refused_by_name() -> None:
+    def program() -> None:
+        one, _ = connected()
+        one.send(b"!", socket.MSG_OOB)
+
+    with pytest.raises(WorldlineError, match=r"sends urgent data \(MSG_OOB\), which isn't simulated"):
         run(Federation({"a": Machine(program)}))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import queue
 import random
 import select
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -478,6 +480,20 @@ def write() -> None:
     Path("/tmp/worldline-test-escape").write_text("x")
 
 
+def make_process_with_a_pipe() -> None:
+    subprocess.run(["true"], capture_output=True, check=True)
+
+
+def make_database() -> None:
+    sqlite3.connect("/tmp/worldline-test-escape.db")
+
+
+def write_to_database() -> None:
+    with closing(sqlite3.connect(os.environ["WORLDLINE_TEST_DATABASE"])) as database:
+        assert database.execute("SELECT * FROM found").fetchall() == [(1,)]
+        database.execute("INSERT INTO found VALUES (2)")
+
+
 def encrypt() -> None:
     with socket.create_server(("", 443)) as listener:
         assert listener
@@ -486,9 +502,23 @@ def encrypt() -> None:
 
 @pytest.mark.parametrize(
     ("program", "problem"),
-    [(make_process, "starts a process"), (fork, "starts a process"), (write, "on its disk"), (encrypt, "encrypts")],
+    [
+        (make_process, "starts a process"),
+        (make_process_with_a_pipe, "starts a process"),
+        (fork, "starts a process"),
+        (write, "on its disk"),
+        (make_database, "writes to /tmp/worldline-test-escape.db, which isn't on its disk"),
+        (write_to_database, "writes to a database, which isn't on its disk"),
+        (encrypt, "encrypts"),
+    ],
 )
-def test_what_would_get_out_is_refused_where_it_is_done(program: Callable[[], None], problem: str) -> None:
+def test_what_would_get_out_is_refused_where_it_is_done(
+    program: Callable[[], None], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = tmp_path / "found.db"
+    with closing(sqlite3.connect(database)) as made, made:
+        made.executescript("CREATE TABLE found (x); INSERT INTO found VALUES (1)")
+    monkeypatch.setenv("WORLDLINE_TEST_DATABASE", str(database))
     with pytest.raises(WorldlineError, match=problem) as refused:
         alone(program)
     assert Path(__file__).name in str(refused.value)
@@ -505,6 +535,43 @@ def test_what_is_allowed_by_name_gets_out(tmp_path: Path) -> None:
         run(Federation({"a": Machine(program, allow=["processes"])}))
     with pytest.raises(ConfigurationError, match="'time' can't be allowed"):
         Machine(program, allow=["time"])
+
+
+def test_what_a_killed_program_does_on_its_way_out_never_happened(tmp_path: Path) -> None:
+    def program() -> None:
+        say(sorted(each.name for each in Path().iterdir()))
+        Path("lock").touch()
+        with suppress(FileExistsError):
+            Path("folder").mkdir()
+        try:
+            time.sleep(10)
+        finally:
+            Path("lock").rename("unlocked")
+            Path("lock").write_text("x")
+            Path("folder").rmdir()
+
+    run(Federation({"a": Machine(program, folder=tmp_path)}, faults=("1s kill a 1s",), until="3s"))
+    assert LINES == [[], ["folder", "lock"]]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_ctrl_c_at_its_computer_ends_a_program_alone(is_async: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    def program() -> None:
+        atexit.register(say, "at exit")
+        try:
+            asyncio.run(asyncio.sleep(10)) if is_async else time.sleep(10)
+        finally:
+            say(time.monotonic())
+
+    other = Machine(lambda: (time.sleep(2), say(time.monotonic())))
+    run(Federation({"a": Machine(program), "b": other}, faults=("1s signal a SIGINT",)))
+    assert LINES == [1.0, "at exit", 2.0]
+    assert capsys.readouterr().err == "it was ended by SIGINT\n"
+
+
+def test_a_program_that_aborts_ends_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert alone(lambda: (say("here"), os.abort())) == ["here"]
+    assert capsys.readouterr().err == "it was ended by SIGABRT\n"
 
 
 def test_a_program_that_fails_fails_the_run_with_its_line() -> None:

@@ -51,6 +51,7 @@ def test_a_computer_has_its_name_and_one_core_that_is_never_busy() -> None:
             (os.cpu_count(), os.sched_getaffinity(0), os.getloadavg()),
             (time.process_time(), time.thread_time_ns(), resource.getrusage(resource.RUSAGE_SELF).ru_utime),
             (time.clock_gettime(time.CLOCK_REALTIME), time.clock_gettime_ns(time.CLOCK_BOOTTIME), os.times().elapsed),
+            (socket.if_nameindex()[0], shutil.disk_usage(".").total),
         )
 
     assert seen_by(look) == (
@@ -58,6 +59,7 @@ def test_a_computer_has_its_name_and_one_core_that_is_never_busy() -> None:
         (1, {0}, (0.0, 0.0, 0.0)),
         (0.0, 0, 0.0),
         (START_S + 2, 2_000_000_000, 2.0),
+        ((1, "lo"), 2**37),
     )
     assert os.uname().nodename == platform.node() != "box"
     assert time.process_time() > 0

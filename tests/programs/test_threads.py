@@ -7,8 +7,10 @@ import contextlib
 import logging
 import os
 import queue
+import re
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -98,8 +100,8 @@ async def empty_queue() -> None:
             two_locks,
             1,
             (
-                r"Thread-1 \(one\) waits for a lock that Bob holds, in test_threads.py, line 34; "
-                r"Bob waits for a lock that Thread-1 \(one\) holds, in test_threads.py, line 39; "
+                r"Thread-1 \(one\) waits for a lock that Bob holds, in test_threads.py, line 36; "
+                r"Bob waits for a lock that Thread-1 \(one\) holds, in test_threads.py, line 41; "
                 r"MainThread waits for Thread-1 \(one\) to end"
             ),
         ),
@@ -115,7 +117,7 @@ async def empty_queue() -> None:
         (
             empty_queue,
             0,
-            r"taker \(take\) waits in test_threads.py, line 87; Task-1 \(empty_queue\) waits in .*, line 89$",
+            r"taker \(take\) waits in test_threads.py, line 89; Task-1 \(empty_queue\) waits in .*, line 91$",
         ),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
@@ -153,6 +155,52 @@ def forks_again() -> None:
 def test_a_program_that_goes_on_after_errors_is_ended(program: Callable[[], object], error: Any) -> None:
     with error:
         alone(program)
+
+
+class Everything:
+    """Catches whatever is raised, as Twisted's main loop does."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> bool:
+        return True
+
+
+def wait_patiently() -> None:
+    with contextlib.suppress(OSError):
+        time.sleep(1)
+
+
+def catch_everything_often() -> None:
+    while True:
+        try:
+            while True:
+                with Everything():
+                    wait_patiently()
+        except BaseException:
+            pass
+
+
+def catches_everything() -> None:
+    while True:
+        with Everything():
+            catch_everything_often()
+
+
+def catches_everything_in_a_thread() -> None:
+    threading.Thread(target=catches_everything, daemon=True).start()
+    catches_everything()
+
+
+@pytest.mark.parametrize("program", [catches_everything, catches_everything_in_a_thread])
+@pytest.mark.parametrize("faults", [(), ("2s kill m 1s",)])
+def test_a_program_that_catches_everything_is_ended(program: Callable[[], object], faults: tuple[str, ...]) -> None:
+    before = threading.active_count()
+    trace = sys.gettrace()
+    assert alone(program, *faults).now == 9_000_000_000
+    assert threading.active_count() == before
+    assert sys.gettrace() is trace
 
 
 def woken_by_a_signal() -> None:
@@ -207,9 +255,45 @@ def own_pipe() -> None:
     near.recv(1)
 
 
-@pytest.mark.parametrize("program", [idle_task, until_interrupted, work_is_done, own_pipe])
-def test_an_idle_program_goes_on_to_the_end(program: Callable[[], object]) -> None:
+@pytest.mark.parametrize(
+    ("program", "waits"),
+    [
+        (idle_task, r"Task-1 \(idle_task\) waits"),
+        (until_interrupted, r"MainThread waits in Event.wait"),
+        (work_is_done, r"Thread-1 \(wait\) waits in Event.wait; MainThread waits in Queue.get"),
+        (own_pipe, r"MainThread waits for one of its threads"),
+    ],
+)
+def test_an_idle_program_goes_on_to_the_end_and_says_why(
+    program: Callable[[], object], waits: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert alone(program).now == 9_000_000_000
+    said = capsys.readouterr().err
+    assert re.fullmatch(rf"nothing can wake it any more: {waits},? in test_threads\.py, line \d+\n", said)
+
+
+def test_a_program_that_others_may_wake_is_not_said_to_be_idle(capsys: pytest.CaptureFixture[str]) -> None:
+    alone(waits_for_others)
+    assert capsys.readouterr() == ("", "")
+
+
+SHARED: dict[str, Any] = {}
+
+
+def lock_up() -> None:
+    SHARED["lock"] = threading.Lock()
+    SHARED["lock"].acquire()
+    time.sleep(9)
+
+
+@pytest.mark.parametrize("use", ["acquire", "release"])
+def test_a_lock_that_programs_share_is_refused_by_name(use: str) -> None:
+    def program() -> None:
+        time.sleep(1)
+        getattr(SHARED["lock"], use)()
+
+    with pytest.raises(UsageError, match=r"b at 1s: it shares a lock with the program of a, .*--executor unix"):
+        run(Federation({"a": Machine(lock_up), "b": Machine(program)}, until="9s"))
 
 
 # --- Who they are ---
@@ -253,6 +337,17 @@ def test_threads_have_the_same_names_and_numbers_beside_other_machines() -> None
         assert others == names
     idents = [each[2] for name in "ab" for each in seen[name] if isinstance(each, tuple)]
     assert len(set(idents)) == len(idents)
+
+
+def test_sets_of_threads_are_in_order() -> None:
+    seen: list[list[str]] = []
+
+    def program() -> None:
+        made = {threading.Thread(name=f"t{number}"): None for number in range(7)}
+        seen.append([each.name for each in set(made)])
+
+    run(Federation({name: Machine(program) for name in "ab"}))
+    assert seen == [[f"t{number}" for number in range(7)]] * 2
 
 
 def test_a_program_ends_when_its_threads_have_ended() -> None:

@@ -355,6 +355,11 @@ def _check_selection(
 ) -> None:
     if topic is not None:
         check_name(topic, "a topic")
+        if topic == "*":
+            raise ConfigurationError(
+                f"{what}: {shown(topic)} is no topic",
+                advice="name a sender or receiver alone, or change the default link, which is for all messages",
+            )
     for name in names:
         if name is not None and name not in roster:
             raise ConfigurationError(

@@ -28,6 +28,7 @@ from worldline.model.errors import Stuck, UsageError
 from worldline.model.faults import ParticipantFault
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
+from worldline.programs import endings
 from worldline.programs.deadlocks import Inside, is_deadlock, waits_in_words
 from worldline.programs.reals import EPOCH_NS, here
 from worldline.programs.stack import Directory, Stack
@@ -40,6 +41,7 @@ _LOOKS_LEAST = 1_000  # and how often when it has been charged for it, and goes 
 _TURNS_FREE = 100  # How often it may look whether anything is ready.
 _CHARGES_MAX = 10  # Each charge is twice the one before, up to a millisecond.
 _PID = 1_000
+_ENDS_MAX = 200  # How often a program may catch that all is over.
 
 T = TypeVar("T")
 
@@ -109,6 +111,7 @@ class ProgramDraws:
         self.names = count(1)  # Of threads without a name of their own,
         self.pools = count()  # of pools of threads,
         self.threads = count(1)  # and all threads besides the main one.
+        self.hashes = count(1)  # Of threads: sets of them are in the order in which they were first hashed.
 
     def entropy(self) -> Random:
         """Return what draws for the program; while a library is loaded, it draws by the library's name."""
@@ -168,6 +171,8 @@ class Computer:
         self.held: set[Any] = set()  # The locks of libraries that the program holds.
         self.choose_next = choose_next
         self._spinning = Spinning()
+        self._ends = 0  # How often it was raised that all is over.
+        self._idle = ""  # What was said of its program's waits, none of which ends.
 
     def __repr__(self) -> str:
         return f"<computer of {self.name}>"
@@ -234,6 +239,8 @@ class Computer:
         What only the program itself can end is a wait `inside`.
         """
         if (thread := here.thread) is not None:
+            if self.over is not None:
+                self.end_again()
             found: T | None = ready()
             return thread.wait(ready, deadline, inside) if found is None else found
         while True:
@@ -256,7 +263,7 @@ class Computer:
     def _check_progress(self, inside: Inside) -> None:
         """End the run if all threads wait for each other, and no signal or fault is to come that could change that.
 
-        One that is idle goes on to the run's end.
+        A program that is idle goes on to the run's end; it says once for what it waits in vain.
         """
         if (what := inside()) is None or any(each.deadline is not None for each in self.threads):
             return
@@ -272,10 +279,13 @@ class Computer:
         ]
         main = sys._getframe(), what
         loops = [each for each in self.loops if not each.is_closed()]
-        if not is_deadlock([main, *(each[1:] for each in others)], loops):
-            return
-        waits = waits_in_words(others, main, loops)
-        self.end(Stuck(f"nothing can wake it any more: {waits}", participant=self.name, at=self.stack.now))
+        is_stuck = is_deadlock([main, *(each[1:] for each in others)], loops)
+        said_of_all = f"nothing can wake it any more: {waits_in_words(others, main, loops, is_whole=not is_stuck)}"
+        if is_stuck:
+            self.end(Stuck(said_of_all, participant=self.name, at=self.stack.now))
+        if said_of_all != self._idle:
+            self._idle = said_of_all
+            self.output.write(f"{said_of_all}\n", getattr(sys.stderr, "real", sys.stderr))
 
     def _run_threads(self) -> bool:
         """Let the program's other threads go on that can; return whether any could."""
@@ -375,8 +385,8 @@ class Computer:
     def _let_go(self) -> None:
         """Let what its last program has left end with it: threads that don't keep it alive, loops, sockets."""
         self.abandon()
-        self.over = self._over_at = None
-        self.loops, self.threads, self.signals = [], [], Signals()
+        self.over, self._over_at, self._ends = None, None, 0
+        self.loops, self.threads, self.signals, self._idle = [], [], Signals(), ""
         self.stack.close_all()
 
     # --- Rare branches ---
@@ -404,10 +414,21 @@ class Computer:
         raise self.over
 
     def end_again(self) -> NoReturn:
-        """Raise what has ended it all (K2), as it was raised first: without the frames of all the times since."""
+        """Raise what has ended it all (K2), as it was raised first: without the frames of all the times since.
+
+        A program may go on for ever after whatever is raised, as Twisted does: then it goes on no more.
+        """
+        self._ends += 1
+        if self._ends > _ENDS_MAX:
+            endings.end_thread()
+        raise self.ending
+
+    @property
+    def ending(self) -> BaseException:
+        """What has ended it all."""
         assert self.over is not None
         self._over_at = self._over_at or self.over.__traceback__
-        raise self.over.with_traceback(self._over_at)
+        return self.over.with_traceback(self._over_at)
 
     def wait_for_threads(self, awaited: Callable[[ProgramThread], bool]) -> None:
         """Wait for the threads that a program doesn't end without."""
@@ -456,6 +477,7 @@ class Signals:
         self.held: list[int] = []  # and those of them that have come.
         self._blocked_by: dict[ProgramThread, dict[int, None]] = {}  # What others don't want: it comes to the main one.
         self.delivered = 0
+        self.has_interrupted = False  # Whether Ctrl-C was pressed at its computer; at the run's it is another matter.
         self.alarm_at = _NEVER
         self._alarm_every = 0
         self.wake: Callable[[int], None] | None = None  # What writes to the descriptor that asyncio has named.
@@ -512,6 +534,7 @@ class Signals:
                 return
             raise ProgramKilled(signal.Signals(number).name)
         self.delivered += 1
+        self.has_interrupted = self.has_interrupted or number == signal.SIGINT
         if self.wake is not None:
             self.wake(number)
         handler(number, None)

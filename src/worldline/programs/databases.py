@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import Any
 
+from worldline.programs.escapes import database_file, may_change, refuse_to_write
 from worldline.programs.reals import here, really
 
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
@@ -43,6 +44,9 @@ def connected(real: Callable[..., Any], _computer: Any, database: Any, *given: A
     patience_s, kind = named.pop("timeout", 5.0), named.pop("factory", _sqlite3.Connection)
     made = real(database, timeout=0.0, factory=_patient(kind, _PatientConnection), **named)
     made._patience_ns = round(patience_s * 1e9)
+    if (file := database_file(database)) is not None and not may_change(file):
+        _sqlite3.Cursor(made).execute("PRAGMA query_only = 1")
+        made._is_read_only = True
     plain = _plain(real)
     for name, place in _OF_TIME.items():
         made.create_function(name, -1, _of_time(plain, name, place), deterministic=True)
@@ -61,10 +65,14 @@ def connected(real: Callable[..., Any], _computer: Any, database: Any, *given: A
 def _patiently(connection: Any, ask: Callable[[], Any]) -> Any:
     """Return what SQLite answers, once no other connection is in the way; or have its error when patience is up."""
     computer, until = here.computer, None
+    if computer is not None and computer.over is not None:
+        computer.end_again()
     while True:
         try:
             return ask()
         except _sqlite3.OperationalError as error:
+            if computer is not None and connection._is_read_only and error.sqlite_errorcode == _sqlite3.SQLITE_READONLY:
+                refuse_to_write("a database")
             if computer is None or error.sqlite_errorcode & 0xFF != _sqlite3.SQLITE_BUSY:
                 raise
             until = computer.stack.now + connection._patience_ns if until is None else until
@@ -136,6 +144,7 @@ class _PatientCursor(_sqlite3.Cursor):
 
 class _PatientConnection(_sqlite3.Connection):
     _patience_ns = 0
+    _is_read_only = False
 
     def cursor(self, factory: Any = _sqlite3.Cursor) -> Any:
         if isinstance(factory, type) and issubclass(factory, _sqlite3.Cursor):

@@ -60,16 +60,21 @@ _OF_TASKS = {
 
 
 def waits_in_words(
-    threads: Iterable[tuple[str, FrameType | None, str]], main: tuple[FrameType, str], loops: Iterable[Any]
+    threads: Iterable[tuple[str, FrameType | None, str]],
+    main: tuple[FrameType, str],
+    loops: Iterable[Any],
+    *,
+    is_whole: bool,
 ) -> str:
     """Say of tasks at which line they wait, and of threads, each with its name and where it is, for what.
 
-    The main thread comes last, and without its line, which the error has itself. Where it runs tasks, they stand for
-    it.
+    The main thread comes last; without its line, if it isn't to be whole: an error has that itself. Where it runs
+    tasks, they stand for it.
     """
     tasks = [line for loop in loops for line in _tasks_in_words(loop)]
     found = tasks + [_thread_in_words(*each) for each in threads if not _is_idle(each[1])]
-    found += [] if tasks else [f"MainThread waits {_waiting(*main)}"]
+    if not tasks:
+        found.append(_thread_in_words("MainThread", *main) if is_whole else f"MainThread waits {_waiting(*main)}")
     more = len(found) - _SHOWN_MAX
     return "; ".join([*([f"{more} more"] if more > 0 else []), *found[-_SHOWN_MAX:]])
 

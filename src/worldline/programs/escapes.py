@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from worldline.programs.reals import here
 
@@ -57,10 +58,13 @@ def check_read(path: Any, *_: Any) -> None:
 # Libraries whose sockets aren't Python's, and what to use instead.
 _WITH_OWN_SOCKETS = {
     "confluent_kafka": "aiokafka or kafka-python",
-    "gevent": "asyncio or threads",
+    "aiodns": "asyncio's own look-up",
+    **dict.fromkeys(("eventlet", "gevent"), "asyncio or threads"),
     "grpc": "grpclib",
     "MySQLdb": "PyMySQL or aiomysql",
+    "psycopg": "asyncpg or pg8000",
     "psycopg2": "asyncpg or pg8000",
+    "pycares": "socket.getaddrinfo",
     "pycurl": "httpx or urllib3",
     "zmq": "a socket",
 }
@@ -85,9 +89,18 @@ def _change(path: Any, *_: Any) -> None:
     file = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
     if not file or file in _HARMLESS or "__pycache__" in file:
         return
-    computer = here.computer
-    if "files" not in computer.workspace.allowed and not computer.workspace.may_write(file):
-        computer.refuse(f"it writes to {file}, which isn't on its disk", _WRITES)
+    if not may_change(file):
+        refuse_to_write(file)
+
+
+def may_change(file: str) -> bool:
+    """Whether the program that runs may change a file."""
+    workspace = here.computer.workspace
+    return "files" in workspace.allowed or workspace.may_write(file)
+
+
+def refuse_to_write(what: str) -> None:
+    here.computer.refuse(f"it writes to {what}, which isn't on its disk", _WRITES)
 
 
 def _change_existing(path: Any, *_: Any) -> None:
@@ -123,6 +136,22 @@ def _change_both(one: Any, other: Any, *_: Any) -> None:
     _change(other)
 
 
+def _open_database(database: Any) -> None:
+    """Refuse to make a database elsewhere; one that is there may be read (see `databases`)."""
+    file = database_file(database)
+    if file is not None and not os.path.lexists(file):
+        _change(file)
+
+
+def database_file(database: Any) -> str | None:
+    """Return the file of a database; None if it is in memory, or as good as that."""
+    text = os.fsdecode(database)
+    if text.startswith("file:"):
+        parts = urlsplit(text)
+        text = "" if "mode=memory" in parts.query else unquote(parts.path)
+    return None if text in ("", ":memory:") else text
+
+
 def _refused(what: str) -> Callable[..., None]:
     def refuse(*_: Any) -> None:
         if what not in here.computer.workspace.allowed:
@@ -131,14 +160,16 @@ def _refused(what: str) -> Callable[..., None]:
     return refuse
 
 
+_READING = ("os.listdir", "os.scandir")
 _EVENTS: dict[str, Callable[..., None]] = {
     "open": _open,
-    **dict.fromkeys(("os.listdir", "os.scandir"), check_read),
+    **dict.fromkeys(_READING, check_read),
     "os.mkdir": _change,
     **dict.fromkeys(("os.remove", "os.rmdir"), _remove),
     **dict.fromkeys(("os.truncate", "os.chmod"), _change_existing),
     "os.utime": _set_times,
     "os.rename": _rename,
+    "sqlite3.connect": _open_database,
     **dict.fromkeys(("os.link", "os.symlink"), _change_both),
     **dict.fromkeys(
         ("subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system"),
@@ -149,8 +180,20 @@ _EVENTS: dict[str, Callable[..., None]] = {
 
 
 def _audit(event: str, given: tuple[Any, ...]) -> None:
-    if event in _EVENTS and here.computer is not None and here.computer.over is None:
+    computer = here.computer
+    if computer is None or event not in _EVENTS:
+        return
+    if computer.over is None:
         _EVENTS[event](*given)
+    elif not _is_harmless(event, given):  # What a program that was killed does on its way out never happened.
+        computer.end_again()
+
+
+def _is_harmless(event: str, given: tuple[Any, ...]) -> bool:
+    """Whether this changes nothing that outlives the program."""
+    if event in _READING or (event == "open" and not given[2] & _WRITING):
+        return True
+    return isinstance(given[0], str) and (given[0] in _HARMLESS or "__pycache__" in given[0])
 
 
 def _refusing(owner: Any, name: str, what: str) -> None:
@@ -171,4 +214,5 @@ def install() -> None:
 
     sys.addaudithook(_audit)
     _refusing(_posixsubprocess, "fork_exec", "processes")
+    _refusing(subprocess.Popen, "__init__", "processes")  # Before it makes pipes, which lead nowhere.
     subprocess._fork_exec = _posixsubprocess.fork_exec  # type: ignore[attr-defined]

@@ -43,6 +43,10 @@ class _NumberedFuture(asyncio.Future):  # type: ignore[type-arg]
     __hash__ = _number
 
 
+for _kind, _name in ((_NumberedTask, "Task"), (_NumberedFuture, "Future")):  # As their reprs, and asyncio's log, say.
+    _kind.__module__, _kind.__name__, _kind.__qualname__ = "_asyncio", _name, _name
+
+
 class ChosenOrder(deque):  # type: ignore[type-arg]
     """The callbacks that are ready. Where a task's step comes next, it is chosen which of the steps that are ready.
 

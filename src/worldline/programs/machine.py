@@ -20,7 +20,7 @@ from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Program, is_normal_end
 from worldline.federation.participant.sometimes import draw_for
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.programs import escapes, folders, loggers, loop, standins, threads, tls, workspace
+from worldline.programs import endings, escapes, folders, loggers, loop, standins, threads, tls, workspace
 from worldline.programs.computer import Computer, ProgramKilled, Unwinding
 from worldline.programs.entries import MachineEntry, checked_escapes, script_of, topics_of
 from worldline.programs.workspace import Workspace, hide_output, show_output, vacate
@@ -160,22 +160,32 @@ _DISK = "worldline.programs disk"
 
 def _run(computer: Computer, software: Software) -> ProgramKilled | None:
     """Run a program to its end; return what has killed it, if that is how it ended."""
+    interrupted: ProgramKilled | None = None
+    trace = sys.gettrace()
     try:
         try:
             software.run()
         except SystemExit as error:
             if not is_normal_end(error):
                 raise
+        except KeyboardInterrupt:
+            if not computer.signals.has_interrupted:
+                raise
+            interrupted = ProgramKilled("SIGINT")
         computer.wait_for_threads(threads.is_awaited)
         computer.workspace.finish()
     except BaseException:
         if computer.over is None:
             raise
+        try:
+            sys.settrace(trace)
+        except endings.Ending:
+            sys.settrace(trace)
     if isinstance(computer.over, ProgramKilled):
         return computer.over
     if computer.over is not None:
-        computer.end_again()
-    return None
+        raise computer.ending
+    return interrupted
 
 
 def install() -> None:

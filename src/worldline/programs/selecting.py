@@ -113,12 +113,13 @@ class DefaultSelector:
         return REAL["selectors.DefaultSelector"]() if here.computer is None else Selector()
 
 
-_IN, _OUT, _ERROR, _HANGUP = real.POLLIN, real.POLLOUT, real.POLLERR, real.POLLHUP
+_IN, _OUT, _ERROR, _HANGUP, _ENDED = real.POLLIN, real.POLLOUT, real.POLLERR, real.POLLHUP, real.POLLRDHUP
 
 
 def _events(endpoint: Endpoint, mask: int) -> int:
     """Return what `poll` and `epoll`, whose numbers are the same, say of an endpoint."""
     found = (_IN if endpoint.is_readable() else 0) | (_OUT if endpoint.is_writable() else 0)
+    found |= _ENDED if endpoint.hears_no_more() else 0
     always = (_ERROR if endpoint.is_broken() else 0) | (_HANGUP if endpoint.is_hung_up() else 0)
     return found & mask | always
 
@@ -131,9 +132,7 @@ class Poll:
         self._masks: dict[int, int] = {}
 
     def register(self, fd: Any, eventmask: int = _IN | _OUT | real.POLLPRI) -> None:
-        descriptor = _descriptor(fd)
-        self._computer.stack.endpoint(descriptor)
-        self._masks[descriptor] = eventmask
+        self._masks[_descriptor(fd)] = eventmask
 
     def modify(self, fd: Any, eventmask: int) -> None:
         descriptor = _descriptor(fd)
@@ -313,6 +312,8 @@ def select(rlist: Any, wlist: Any, xlist: Any, timeout: float | None = None) -> 
 
 
 def _descriptor(given: Any) -> int:
+    if not isinstance(given, int) and not hasattr(given, "fileno"):
+        raise TypeError("argument must be an int, or have a fileno() method.")
     found = given if isinstance(given, int) else int(given.fileno())
     if found < 0:
         raise ValueError(f"file descriptor cannot be a negative integer ({found})")

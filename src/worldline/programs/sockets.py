@@ -7,6 +7,7 @@ import gc
 import os
 import socket as real
 import stat
+import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -31,6 +32,7 @@ _RealSocket: Any = REAL["socket.socket"]
 
 # As plain numbers: flags that are enumerations take microseconds to be looked at.
 _PEEK, _DONTWAIT, _WAITALL = int(real.MSG_PEEK), int(real.MSG_DONTWAIT), int(real.MSG_WAITALL)
+_URGENT = int(real.MSG_OOB)
 
 _collecting = False
 
@@ -78,18 +80,17 @@ class Socket(_RealSocket):  # type: ignore[misc]
         self._type = kind & ~(real.SOCK_NONBLOCK | real.SOCK_CLOEXEC)
         self._proto = max(proto, 0)
         if endpoint is None and fileno is not None:
+            if fileno < 0:
+                raise ValueError("negative file descriptor")
             endpoint = computer.stack.endpoint(fileno)
             self._type = real.SOCK_DGRAM if isinstance(endpoint, DatagramSocket) else real.SOCK_STREAM
             self._family = real.AF_UNIX if isinstance(endpoint, PipeEnd) else real.AF_INET
-        self._endpoint: Any = _made(computer, self._family, self._type) if endpoint is None else endpoint
+            self._proto = self._protocol() if proto == -1 else proto
+        self._endpoint: Any = _made(computer, self._family, self._type, self._proto) if endpoint is None else endpoint
         self._descriptor = self._endpoint.descriptor if fileno is None else fileno
         if self._timeout is not None:
             self._endpoint.blocks = False
         self._closed = False
-
-    def __repr__(self) -> str:
-        state = "closed" if self._descriptor < 0 else f"fd={self.fileno()}, laddr={self.getsockname()}"
-        return f"<socket.socket family={self.family}, type={self.type}, {state}>"
 
     def __del__(self) -> None:
         if not _collecting and getattr(self, "_descriptor", -1) >= 0 and here.computer is self._computer:
@@ -122,6 +123,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
     def settimeout(self, value: float | None) -> None:
         if value is not None and value < 0:
             raise ValueError("Timeout value out of range")
+        self._check_open()
         self._timeout = None if value is None else float(value)
         self._endpoint.blocks = value is None
 
@@ -178,6 +180,8 @@ class Socket(_RealSocket):  # type: ignore[misc]
         """Bind a Unix socket: on the program's own disk there is a file for it, which outlives the socket."""
         computer = self._computer
         place = computer.workspace.place_of(path)
+        if place is None and path[:1] != "\0" and not os.path.isdir(os.path.dirname(path) or "."):  # noqa: PTH112, PTH120
+            raise failure(errno.ENOENT)
         if place is not None:
             with really():
                 if os.path.lexists(place):
@@ -197,7 +201,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
         if not isinstance(self._endpoint, StreamSocket | LocalSocket):
             raise failure(errno.EOPNOTSUPP)
         made = self._done(self._endpoint.accept, self._endpoint.is_readable, self._deadline())
-        peer = made.peer_path if isinstance(made, LocalSocket) else made.peer
+        peer = _shown_path(made.peer_path) if isinstance(made, LocalSocket) else made.peer
         return Socket(self._family, self._type, self._proto, endpoint=made), peer
 
     def connect(self, address: Any) -> None:
@@ -214,7 +218,20 @@ class Socket(_RealSocket):  # type: ignore[misc]
                 raise failure(errno.ENOENT)
             self._endpoint.connect(target, place or target)
             return
-        self._done(lambda: self._endpoint.connect(target), self._endpoint.is_writable, self._deadline())
+        if not self._timeout:
+            self._done(lambda: self._endpoint.connect(target), self._endpoint.is_writable, None)
+            return
+        try:
+            self._endpoint.connect(target)
+        except BlockingIOError:
+            self._done(self._look_for_failure, self._endpoint.is_writable, self._deadline())
+
+    def _look_for_failure(self) -> None:
+        """Raise what has become of a connection that was begun: as Python does, when it waits for a limited time."""
+        if not self._endpoint.is_writable():
+            raise failure(errno.EINPROGRESS)
+        if error := self._endpoint.take_error():
+            raise failure(error)
 
     def connect_ex(self, address: Any) -> int:
         try:
@@ -229,10 +246,15 @@ class Socket(_RealSocket):  # type: ignore[misc]
 
     def _resolved(self, address: Any, call: str = "") -> Any:
         if isinstance(self._endpoint, LocalSocket):
-            return os.fsdecode(address)
-        if not isinstance(address, tuple) or len(address) < 2:
+            path = os.fsencode(address)
+            if len(path) > _PATH_MAX + (path[:1] == b"\0"):
+                raise OSError("AF_UNIX path too long")
+            return os.fsdecode(path)
+        if not isinstance(address, tuple):
             raise TypeError(f"{call}AF_INET address must be tuple, not {type(address).__name__}")
-        host, port = address[:2]
+        if len(address) != 2:
+            raise TypeError("AF_INET address must be a pair (host, port)")
+        host, port = address
         if not isinstance(port, int):
             raise TypeError(f"'{type(port).__name__}' object cannot be interpreted as an integer")
         if not 0 <= port <= 65_535:
@@ -245,13 +267,15 @@ class Socket(_RealSocket):  # type: ignore[misc]
         self._check_open()
         if bufsize < 0:
             raise ValueError("negative buffersize in recv")
+        if not bufsize:  # As Python does: the system isn't asked.
+            return b""
         endpoint, peek = self._endpoint, bool(flags and flags & _PEEK)
         if isinstance(endpoint, DatagramSocket):
             return self._datagram(peek, flags)[0][:bufsize]
         if self._timeout == 0.0 or (flags and flags & _DONTWAIT):
             self._check_going()
             return bytes(endpoint.receive(bufsize, peek))
-        if flags and flags & _WAITALL:
+        if flags and flags & _WAITALL and self._timeout is None:
             return self._recv_all(bufsize)
         return bytes(self._done(lambda: endpoint.receive(bufsize, peek), endpoint.is_readable, self._deadline()))
 
@@ -275,14 +299,14 @@ class Socket(_RealSocket):  # type: ignore[misc]
         return self.recv(bufsize, flags), None
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        view = memoryview(buffer).cast("B")
-        data = self.recv(nbytes or len(view), flags)
+        view, size = _room(buffer, nbytes, "recv_into")
+        data = self.recv(size, flags)
         view[: len(data)] = data
         return len(data)
 
     def recvfrom_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> tuple[int, Any]:
-        view = memoryview(buffer).cast("B")
-        data, address = self.recvfrom(nbytes or len(view), flags)
+        view, size = _room(buffer, nbytes, "recvfrom_into")
+        data, address = self.recvfrom(size, flags)
         view[: len(data)] = data
         return len(data), address
 
@@ -300,6 +324,8 @@ class Socket(_RealSocket):  # type: ignore[misc]
         endpoint = self._endpoint
         if isinstance(endpoint, DatagramSocket):
             return endpoint.send(bytes(view))
+        if flags and flags & _URGENT:
+            self._computer.refuse("it sends urgent data (MSG_OOB), which isn't simulated", "send it as other data")
         if self._timeout == 0.0 or (flags and flags & _DONTWAIT):
             self._check_going()
             return int(endpoint.send(view))
@@ -367,7 +393,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
     def getsockname(self) -> Any:
         self._check_open()
         if isinstance(self._endpoint, PipeEnd):
-            return getattr(self._endpoint, "path", "")
+            return _shown_path(getattr(self._endpoint, "path", ""))
         return self._computer.stack.local_address(self._endpoint)
 
     def getpeername(self) -> Any:
@@ -375,7 +401,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
         if isinstance(self._endpoint, PipeEnd):
             if self._endpoint.other is None:
                 raise failure(errno.ENOTCONN)
-            return getattr(self._endpoint, "peer_path", "")
+            return _shown_path(getattr(self._endpoint, "peer_path", ""))
         made = getattr(self._endpoint, "connection", None)
         if self._endpoint.peer is None or (made is not None and made.state in _UNCONNECTED):
             raise failure(errno.ENOTCONN)
@@ -405,13 +431,23 @@ class Socket(_RealSocket):  # type: ignore[misc]
             return self._type
         if level == real.SOL_SOCKET and optname == real.SO_DOMAIN:
             return int(self._family)
-        usual = _USUAL.get((level, optname), 0)
+        if level == real.SOL_SOCKET and optname == real.SO_PROTOCOL:
+            return self._protocol()
+        usual: int | bytes = _USUAL.get((level, optname), 0)
         if optname == real.SO_ACCEPTCONN and level == real.SOL_SOCKET:
             usual = int(getattr(self._endpoint, "accepted", None) is not None)
+        if optname == real.SO_PEERCRED and level == real.SOL_SOCKET and isinstance(self._endpoint, PipeEnd):
+            usual = struct.pack("3i", self._computer.pid, os.getuid(), os.getgid())
         kept = self._endpoint.options.get((level, optname), usual)
         if isinstance(kept, bytes):
             return kept[:buflen] if buflen else int.from_bytes(kept[:4], "little")
-        return kept.to_bytes(4, "little")[:buflen] if buflen else kept
+        size = 8 if (level, optname) == (real.SOL_SOCKET, real.SO_LINGER) else 4
+        return kept.to_bytes(size, "little")[:buflen] if buflen else kept
+
+    def _protocol(self) -> int:
+        if self._family != real.AF_INET:
+            return 0
+        return int(real.IPPROTO_TCP if self._type == real.SOCK_STREAM else real.IPPROTO_UDP)
 
     def get_inheritable(self) -> bool:
         return False
@@ -428,7 +464,10 @@ _USUAL = {
     (real.IPPROTO_TCP, real.TCP_KEEPINTVL): 75,
     (real.IPPROTO_TCP, real.TCP_KEEPCNT): 9,
     (real.IPPROTO_IP, real.IP_TTL): 64,
+    (real.IPPROTO_IP, real.IP_MULTICAST_TTL): 1,
+    (real.IPPROTO_IP, real.IP_MULTICAST_LOOP): 1,
 }
+_PATH_MAX = 107
 _MULTICAST = (
     "it joins a multicast group, which isn't simulated",
     "send to each participant by its name, or to all with <broadcast>",
@@ -436,11 +475,34 @@ _MULTICAST = (
 _UNCONNECTED = (ConnectionState.OPENING, ConnectionState.CLOSED, ConnectionState.WAITING)
 
 
-def _made(computer: Computer, family: int, kind: int) -> Endpoint:
+Socket.__module__, Socket.__name__, Socket.__qualname__ = "socket", "socket", "socket"  # As its repr shows.
+
+
+def _room(buffer: Any, size: int, call: str) -> tuple[memoryview, int]:
+    """Return where bytes are to be put, and how many."""
+    view = memoryview(buffer).cast("B")
+    if view.readonly:
+        raise TypeError(f"{call}() argument 1 must be read-write bytes-like object, not {type(buffer).__name__}")
+    if size < 0:
+        raise ValueError(f"negative buffersize in {call}")
+    if size > len(view):
+        raise ValueError("buffer too small for requested bytes")
+    return view, size or len(view)
+
+
+def _shown_path(path: str) -> str | bytes:
+    return os.fsencode(path) if path[:1] == "\0" else path
+
+
+def _made(computer: Computer, family: int, kind: int, protocol: int) -> Endpoint:
     if family == real.AF_UNIX and kind == real.SOCK_STREAM:
         return computer.stack.local()
-    if family != real.AF_INET or kind not in (real.SOCK_STREAM, real.SOCK_DGRAM):
+    if family != real.AF_INET:
         raise failure(errno.EAFNOSUPPORT)
+    if kind not in (real.SOCK_STREAM, real.SOCK_DGRAM):
+        raise failure(errno.EPERM if kind == real.SOCK_RAW else errno.EINVAL)
+    if protocol not in (0, real.IPPROTO_TCP if kind == real.SOCK_STREAM else real.IPPROTO_UDP):
+        raise failure(errno.EPROTONOSUPPORT)
     return computer.stack.stream() if kind == real.SOCK_STREAM else computer.stack.datagrams()
 
 
@@ -465,10 +527,21 @@ def looked_up(computer: Computer, host: str) -> str:
         return host
     if host in ("localhost", "localhost.localdomain"):
         return LOOPBACK
-    found = computer.stack.directory.address(host)
+    found = computer.stack.directory.address(host) or _short_address(host)
     if found is None:
+        host.encode("idna")  # As Python does: what can't be a name isn't looked up.
         raise real.gaierror(real.EAI_NONAME, "Name or service not known")
     return found
+
+
+def _short_address(text: str) -> str | None:
+    """Return an address that is written in another way than with four decimal numbers, as "127.1"."""
+    if not text[:1].isdecimal() or not text.replace(".", "").isalnum():
+        return None
+    try:
+        return real.inet_ntoa(real.inet_aton(text))
+    except OSError:
+        return None
 
 
 _SERVICES = {"http": 80, "https": 443, "ssh": 22, "smtp": 25, "domain": 53, "redis": 6379, "postgresql": 5432}
@@ -488,9 +561,13 @@ def getaddrinfo(
         return REAL["socket.getaddrinfo"](host, port, family, type, proto, flags)  # type: ignore[no-any-return]
     if isinstance(host, bytes):
         host = host.decode()
-    if host is None or host == "":
+    if host is not None and not isinstance(host, str):
+        raise TypeError("getaddrinfo() argument 1 must be string or None")
+    if host == "" or (host is None and port is None):
+        raise real.gaierror(real.EAI_NONAME, "Name or service not known")
+    if host is None:
         address = ANY if flags & real.AI_PASSIVE else LOOPBACK
-    elif flags & real.AI_NUMERICHOST and not is_address(host):
+    elif flags & real.AI_NUMERICHOST and not is_address(host) and not _short_address(host):
         raise real.gaierror(real.EAI_NONAME, "Name or service not known")
     else:
         if ":" in host and family != real.AF_INET6:
@@ -510,9 +587,11 @@ def getaddrinfo(
 def _port_number(port: Any) -> int:
     if port is None or port == "":
         return 0
-    text = port.decode() if isinstance(port, bytes) else port
-    if isinstance(text, int) or text.isdecimal():
-        return int(text)
+    if not isinstance(port, int | str | bytes):
+        raise OSError("Int or String expected")
+    text = port.decode() if isinstance(port, bytes) else str(port)
+    if text.isdecimal():
+        return int(text) & 0xFFFF  # As the system does.
     if text in _SERVICES:
         return _SERVICES[text]
     raise real.gaierror(real.EAI_SERVICE, "Servname not supported for ai_socktype")
@@ -537,14 +616,21 @@ def gethostbyname(computer: Computer, host: str) -> str:
 def gethostbyaddr(computer: Computer, address: str) -> tuple[str, list[str], list[str]]:
     """Return the name of the computer that has an address."""
     found = looked_up(computer, address)
-    name = "localhost" if found == LOOPBACK else computer.stack.directory.name(found)
+    name = _name_of(computer, found)
     if name is None:
         raise real.herror(1, "Unknown host")
     return name, [], [found]
 
 
+def _name_of(computer: Computer, address: str) -> str | None:
+    return "localhost" if address == LOOPBACK else computer.stack.directory.name(address)
+
+
 def getnameinfo(computer: Computer, address: Any, flags: int) -> tuple[str, str]:
     """Return the name and the port of an address."""
-    found = looked_up(computer, address[0])
-    name = None if flags & real.NI_NUMERICHOST else computer.stack.directory.name(found)
-    return name or found, str(address[1])
+    found, port = looked_up(computer, address[0]), address[1]
+    name = None if flags & real.NI_NUMERICHOST else _name_of(computer, found)
+    if name is None and flags & real.NI_NAMEREQD:
+        raise real.gaierror(real.EAI_NONAME, "Name or service not known")
+    services = {} if flags & real.NI_NUMERICSERV else {number: service for service, number in _SERVICES.items()}
+    return name or found, services.get(port, str(port))

@@ -108,6 +108,10 @@ class Endpoint:
         """Whether nothing can be said or heard any more."""
         return False
 
+    def hears_no_more(self) -> bool:
+        """Whether nothing is added to what can be read."""
+        return False
+
     def take_error(self) -> int:
         """Return what went wrong since the last call; 0: nothing."""
         return 0
@@ -134,6 +138,9 @@ class PipeEnd(Endpoint):
 
     def is_hung_up(self) -> bool:
         return self.other is not None and self.other.is_closed
+
+    def hears_no_more(self) -> bool:
+        return self.is_ended
 
     def send(self, data: bytes | memoryview) -> int:
         other = self.other
@@ -238,6 +245,7 @@ class DatagramSocket(Endpoint):
         self.size = 0
         self.error = 0
         self.is_shut = False
+        self.is_mute = False  # Whether its program sends no more.
 
     def is_readable(self) -> bool:
         return bool(self.queue or self.error or self.is_shut)
@@ -259,7 +267,7 @@ class DatagramSocket(Endpoint):
 
     def connect(self, address: Address | None) -> None:
         self._bind_anywhere()
-        self.peer = address
+        self.peer = None if address is None else self.stack.resolved(address)
 
     def send(self, data: bytes, to: Address | None = None) -> int:
         if error := self.take_error():
@@ -267,6 +275,10 @@ class DatagramSocket(Endpoint):
         target = self.peer if to is None else to
         if target is None:
             raise failure(errno.EDESTADDRREQ)
+        if not target[1]:
+            raise failure(errno.EINVAL)
+        if self.is_mute:
+            raise failure(errno.EPIPE)
         if len(data) > DATAGRAM_MAX:
             raise failure(errno.EMSGSIZE)
         self._bind_anywhere()
@@ -306,6 +318,7 @@ class DatagramSocket(Endpoint):
         if self.peer is None:
             raise failure(errno.ENOTCONN)
         self.is_shut = self.is_shut or reading
+        self.is_mute = self.is_mute or writing
         self.changed()
 
     def close(self) -> None:
@@ -340,7 +353,7 @@ class StreamSocket(Endpoint):
             return bool(self.accepted)
         made = self.connection
         if made is None:
-            return False
+            return True  # As Linux says: to read from it fails at once.
         return bool(made.incoming.data or made.incoming.is_ended or made.error or self.is_shut) or (
             made.state is ConnectionState.CLOSED
         )
@@ -361,6 +374,10 @@ class StreamSocket(Endpoint):
         if made is None:
             return self.accepted is None
         return made.state is ConnectionState.CLOSED or (made.incoming.is_ended and made.out.is_ended)
+
+    def hears_no_more(self) -> bool:
+        made = self.connection
+        return made is not None and (self.is_shut or made.incoming.is_ended or made.state is ConnectionState.CLOSED)
 
     def take_error(self) -> int:
         made = self.connection
@@ -457,6 +474,10 @@ class StreamSocket(Endpoint):
     # --- Ending ---
 
     def shut_down(self, reading: bool, writing: bool) -> None:
+        if self.accepted is not None:
+            if reading:
+                self._stop_listening()
+            return
         made = self.connection
         if made is None or made.state in (ConnectionState.OPENING, ConnectionState.CLOSED, ConnectionState.WAITING):
             raise failure(errno.ENOTCONN)
@@ -467,13 +488,21 @@ class StreamSocket(Endpoint):
             self.stack.has_to_say(made)
         self.changed()
 
+    def _stop_listening(self) -> None:
+        assert self.accepted is not None
+        assert self.local is not None
+        accepted, self.accepted = self.accepted, None
+        self.stack.ports_of(self).stop_listening(self, self.local)
+        for each in accepted:
+            assert each.connection is not None
+            each.connection.reset()
+            each.close()
+        self.changed()
+
     def close(self) -> None:
         stack = self.stack
         if self.accepted is not None:
-            for each in self.accepted:
-                assert each.connection is not None
-                each.connection.reset()
-                each.close()
+            self._stop_listening()
         if self.connection is not None:
             if self.aborts:
                 self.connection.reset()
@@ -518,13 +547,12 @@ class Ports:
             raise failure(errno.EADDRINUSE)
         self._listening.setdefault(port, []).append((host, owner))
 
+    def stop_listening(self, owner: Endpoint, address: Address) -> None:
+        _take_out(self._listening, owner, address[1])
+
     def release(self, owner: Endpoint, address: Address) -> None:
-        for table in (self._bound, self._listening):
-            left = [each for each in table.get(address[1], ()) if each[1] is not owner]
-            if left:
-                table[address[1]] = left
-            else:
-                table.pop(address[1], None)
+        _take_out(self._bound, owner, address[1])
+        _take_out(self._listening, owner, address[1])
 
     def bound(self, host: str, port: int) -> Endpoint | None:
         return _found(self._bound, host, port)
@@ -539,6 +567,14 @@ class Ports:
             if port not in self._bound and not owner.stack.is_lingering(owner, port):
                 return port
         raise failure(errno.EADDRINUSE)
+
+
+def _take_out(table: dict[int, list[tuple[str, Endpoint]]], owner: Endpoint, port: int) -> None:
+    left = [each for each in table.get(port, ()) if each[1] is not owner]
+    if left:
+        table[port] = left
+    else:
+        table.pop(port, None)
 
 
 def _overlap(one: str, other: str) -> bool:
@@ -662,7 +698,7 @@ class Stack:
 
     def open(self, owner: StreamSocket, address: Address) -> Connection:
         assert owner.local is not None
-        return self._connections.open(owner, owner.local[1], self._resolved(address))
+        return self._connections.open(owner, owner.local[1], self.resolved(address))
 
     def has_to_say(self, connection: Connection) -> None:
         self._connections.speaking[connection] = None
@@ -678,8 +714,8 @@ class Stack:
             self._outgoing += [
                 ("udp", name, datagram.encoded()) for name in self.directory.names() if name != self.hostname
             ]
-        elif self._is_own(self._resolved((to, 0))[0]):
-            self._loop(to, datagram)
+        elif self._is_own(own := self.resolved((to, 0))[0]):
+            self._loop(own, datagram)
         elif (name := self.directory.name(to)) is not None:
             self._outgoing.append(("udp", name, datagram.encoded()))
         elif sender is not None:
@@ -694,7 +730,8 @@ class Stack:
     def _is_own(self, address: str) -> bool:
         return address == self.address or address.startswith("127.")
 
-    def _resolved(self, address: Address) -> Address:
+    def resolved(self, address: Address) -> Address:
+        """Return where an address leads: that of no computer in particular, to this one."""
         return (LOOPBACK, address[1]) if address[0] in (ANY, "") else address
 
     def _loop(self, to: str, what: Segment | Datagram) -> None:

@@ -322,7 +322,7 @@ class Swaps:
             if self._programs == 0:
                 self._look_for_names()
                 for owner, name, real, stand_in in self._swaps:
-                    if vars(owner).get(name) is stand_in:
+                    if vars(owner).get(name) is stand_in and (owner, name) != _STAYS:
                         _set(owner, name, real)
 
     def _look_for_names(self) -> None:
@@ -336,6 +336,9 @@ class Swaps:
                 if pair is not None and (value is pair.real or value is pair.stand_in):
                     self._swaps.append(Swap(module, key, pair.real, pair.stand_in))
 
+
+# What a library has of a program's for good, it closes when the process ends.
+_STAYS = (os, "close")
 
 # What these have by name stays real: a process, if allowed, is, and so is what Python itself imports by.
 _REAL_MODULES = ("worldline", "subprocess", "posix")
@@ -383,6 +386,7 @@ def _stand_ins() -> dict[Any, dict[str, Any]]:
             "kill": _kill,
             "killpg": for_programs(os.killpg, lambda _, group, number: _kill(group, number)),
             "_exit": for_programs(os._exit, _exit),
+            "abort": for_programs(os.abort, lambda computer: computer.end(ProgramKilled("SIGABRT"))),
             "putenv": for_programs(os.putenv, _putenv),
             "unsetenv": for_programs(os.unsetenv, lambda computer, name: _putenv(computer, name, None)),
         },

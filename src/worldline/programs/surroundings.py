@@ -13,6 +13,7 @@ import os
 import platform
 import resource
 import signal
+import socket
 import ssl
 import stat
 import tempfile
@@ -82,6 +83,7 @@ def _getrandom(computer: Any, size: int, *_: int) -> bytes:
 # --- Files ---
 
 
+_FILE_SYSTEM = os.statvfs_result((4_096, 4_096, *(1 << 25, 1 << 24, 1 << 24) * 2, 0, 255, 0))  # Half of it is free.
 _FOLDER_SIZE = 4_096  # Whatever file system it is on.
 
 
@@ -270,6 +272,7 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
         ssl: {"RAND_bytes": _getrandom},
         ctypes.util: {"find_library": _find_library},
         platform: {"node": lambda computer: computer.name, "uname": _platform_uname},
+        socket: {"if_nameindex": _constant([(1, "lo"), (2, "eth0")])},
         os: {
             "times": _times,
             "getloadavg": _constant((0.0, 0.0, 0.0)),
@@ -285,6 +288,7 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
             **{name: _stat(name) for name in ("stat", "lstat", "fstat")},
             "listdir": _listdir,
             "readlink": _readlink,
+            **dict.fromkeys(("statvfs", "fstatvfs"), _constant(_FILE_SYSTEM)),
             "scandir": lambda _, path=".": _Entries(path),
         },
         tempfile: {

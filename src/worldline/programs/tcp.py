@@ -220,6 +220,8 @@ class Connection:
     def reset(self) -> None:
         """Break it off, and tell the other end."""
         if self.state not in (ConnectionState.CLOSED, ConnectionState.WAITING):
+            if self.incoming.acks_now:  # The other end may not know yet that there is a connection.
+                self._say(0)
             self._say(RST)
         self._close(0)
 

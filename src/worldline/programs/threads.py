@@ -15,12 +15,14 @@ import _thread
 import _threading_local
 import concurrent.futures.thread
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from worldline.federation.inprocess.strand import ThreadStrand
 from worldline.federation.participant.sometimes import draw_for
+from worldline.programs import endings
 from worldline.programs.computer import Computer, ProgramThread
 from worldline.programs.reals import for_programs, here, really
 from worldline.programs.standins import swaps
@@ -47,10 +49,11 @@ class _LockKind(type):
 class Lock(metaclass=_LockKind):
     """A lock for which the threads of a computer wait in simulated time; outside of one, a real lock."""
 
-    __slots__ = ("__weakref__", "_holder", "_is_shared", "_locked")
+    __slots__ = ("__weakref__", "_holder", "_is_shared", "_locked", "_owner")
 
     def __init__(self) -> None:
         self._locked = False
+        self._owner: Computer | None = None  # The computer whose program has it, while it is locked.
         self._holder: ProgramThread | None = None  # None: the main one, or none.
         self._is_shared = bool(here.computer.draws.importing)
 
@@ -60,6 +63,7 @@ class Lock(metaclass=_LockKind):
         computer: Computer = here.computer
         if not blocking or computer is None:
             return False
+        self._check_owner(computer)
         deadline = None if timeout is None or timeout < 0 else computer.stack.now + round(timeout * 1e9)
         return computer.wait(lambda: True if self._take(asker) else None, deadline, self._held) is not None
 
@@ -70,7 +74,18 @@ class Lock(metaclass=_LockKind):
             return
         if not self._locked:
             raise RuntimeError("release unlocked lock")
+        if self._owner is not (computer := here.computer) and computer is not None:
+            self._check_owner(computer)
         self._locked = False
+
+    def _check_owner(self, computer: Computer) -> None:
+        """Refuse a lock that a library has handed from one program to another: neither would go on when it should."""
+        owner = None if self._is_shared else self._owner
+        if owner is not None and owner is not computer and owner.over is None:
+            computer.refuse(
+                f"it shares a lock with the program of {owner.name}, by a library that has one for all in a process",
+                "run it as processes (--executor unix)",
+            )
 
     def locked(self) -> bool:
         if self._is_shared:
@@ -89,7 +104,7 @@ class Lock(metaclass=_LockKind):
             return True
         if self._locked:
             return False
-        self._locked, self._holder = True, asker
+        self._locked, self._holder, self._owner = True, asker, here.computer
         return True
 
     def _at_fork_reinit(self) -> None:
@@ -169,6 +184,12 @@ def _begin(computer: Computer, body: Callable[[], Any], thread: Any) -> int:
         try:
             body()
         finally:
+            if computer.over is not None:
+                try:
+                    sys.settrace(None)
+                except endings.Ending:
+                    sys.settrace(None)
+                _active.pop(computer.ident + made.number, None)
             here.computer = here.thread = None
 
     with really():
@@ -252,6 +273,14 @@ def _is_alive(self: threading.Thread) -> bool:
     return _real_is_alive(self) if made is None else not made.strand.finished
 
 
+def _hash(self: threading.Thread) -> int:
+    found: int | None = vars(self).get("_worldline_hash")
+    if found is None:
+        found = object.__hash__(self) if here.computer is None else next(here.computer.draws.hashes)
+        self._worldline_hash = found  # type: ignore[attr-defined]
+    return found
+
+
 def is_awaited(thread: ProgramThread) -> bool:
     """Whether a program that ends waits for this thread first: not if it is a daemon, or a pool's."""
     known = concurrent.futures.thread._threads_queues
@@ -264,6 +293,7 @@ def install() -> None:
     How a thread is joined stays as it is here: at its own end, the process joins those that programs have left.
     """
     threading.Thread.join, threading.Thread.is_alive = _join, _is_alive  # type: ignore[method-assign]
+    threading.Thread.__hash__ = _hash  # type: ignore[assignment, method-assign]
     replaced: dict[Any, dict[str, Any]] = {
         _thread: {"allocate_lock": _lock, "start_new_thread": _start},
         threading: {"local": _Local, "Lock": Lock, "_allocate_lock": _lock, "RLock": _rlock},
