@@ -60,8 +60,10 @@ function drawFrame() {
     if (status.missing?.length) figures.push(`waiting for ${status.missing.join(", ")}`);
   } else if (run.ended && !status.failure) figures.push(`at ${timeText(run.ended)}`);
   figures.push(`${(run.first + run.count).toLocaleString("en")} messages`);
-  const lost = run.losses.reduce((sum, each) => sum + each[1], 0);
-  if (lost) figures.push(`${lost.toLocaleString("en")} not received`);
+  for (const isUnderWay of [false, true]) {
+    const count = run.losses.reduce((sum, [reason, each]) => sum + (isUnderWay === (reason === UNDER_WAY) ? each : 0), 0);
+    if (count) figures.push(`${count.toLocaleString("en")} ${isUnderWay ? "under way at the end" : "not received"}`);
+  }
   byId("figures").textContent = figures.join(" · ");
   const digests = runs.map(each => each.status.digest).filter(Boolean);
   byId("digest").textContent = digests.length ? `digest ${digests.map(each => digests.length > 1 ? each.slice(0, 12) : each).join(" / ")}` : "";

@@ -57,9 +57,11 @@ function niceTime(least) {
 
 const ARRAYS = {d: Float64Array, i: Int32Array, I: Uint32Array};
 const SIZES = {d: 8, i: 4, I: 4};
+const WAYS = 2 ** 20;
 const ROWS_KEPT = 1000000, NOTES_KEPT = 100000;
 const LOG = "worldline/log", STATE = "worldline/state", MEASURE = "worldline/measure";
 const STEPS = new Set([STATE, MEASURE, "worldline/process", "worldline/record"]);  // Notes of what a member does by itself.
+const UNDER_WAY = "still under way at the end";  // No loss: the run was over before it arrived.
 const inked = [];  // Topics in the order in which they were first sent on, by any run: that is their color.
 
 class Run {
@@ -70,6 +72,7 @@ class Run {
     this.columns = null; this.first = 0; this.count = 0; this.longest = 0; this.firstNote = 0;
     this.latest = 0; this.ended = 0;  // When something happened last, and when the last member left.
     this.lost = [];  // The rows of messages that were lost, counted from the first there ever was.
+    this.ways = new Set();  // By which members messages have gone to which others: sender × WAYS + receiver.
     this.version = 0;
   }
 
@@ -96,11 +99,14 @@ class Run {
       this.columns[name].set(new ARRAYS[code](buffer, offset, head.count), this.count);
       offset += Math.ceil(head.count * SIZES[code] / 8) * 8;
     }
-    const {sent, arrival, topic, lost} = this.columns;
+    const {sent, arrival, sender, receiver, topic, lost} = this.columns;
+    this.underWay = this.reasons.indexOf(UNDER_WAY);
     for (let row = this.count; row < this.count + head.count; row++) {
-      if (arrival[row] > this.latest) this.latest = arrival[row];
+      const happened = lost[row] < 0 ? arrival[row] : sent[row];
+      if (happened > this.latest) this.latest = happened;
       if (arrival[row] - sent[row] > this.longest) this.longest = arrival[row] - sent[row];
-      if (lost[row] >= 0) this.lost.push(this.first + row);
+      if (this.isLost(row)) this.lost.push(this.first + row);
+      if (receiver[row] >= 0 && receiver[row] !== sender[row]) this.ways.add(sender[row] * WAYS + receiver[row]);
       if (this.inks[topic[row]] === undefined) this.ink(topic[row]);
     }
     this.count += head.count;
@@ -159,8 +165,8 @@ class Run {
 
   // Some of the rows between two, `most` of them, and of those that were lost as many again; and one in how many that is.
   some(start, stop, most) {
-    const stride = Math.max(1, Math.ceil((stop - start) / most)), rows = [], {lost} = this.columns;
-    for (let row = Math.ceil((this.first + start) / stride) * stride - this.first; row < stop; row += stride) if (stride === 1 || lost[row] < 0) rows.push(row);
+    const stride = Math.max(1, Math.ceil((stop - start) / most)), rows = [];
+    for (let row = Math.ceil((this.first + start) / stride) * stride - this.first; row < stop; row += stride) if (stride === 1 || !this.isLost(row)) rows.push(row);
     if (stride > 1) {
       const place = row => lowest(this.lost.length, each => this.lost[each] >= this.first + row), from = place(start), to = place(stop);
       for (let each = from, step = Math.ceil((to - from) / most); each < to; each += step) rows.push(this.lost[each] - this.first);
@@ -172,6 +178,7 @@ class Run {
   rowAt(time) { return lowest(this.count, row => this.columns.sent[row] >= time); }
   noteAt(time) { return lowest(this.notes.length, place => this.notes[place].at >= time); }
   isFault(note) { return note.kind !== ""; }
+  isLost(row) { const loss = this.columns.lost[row]; return loss >= 0 && loss !== this.underWay; }
 }
 
 function lowest(count, holds) {

@@ -64,7 +64,7 @@ class Signals {
 
   draw() {
     const {sheet} = this, {pen, width, height} = sheet, bottom = height - 2 * theme.size;
-    if (!this.lines.length) { sheet.write(this.hasNone ? "no message has a number in it that can be read" : "pick a field at the left", width / 2, height / 2, theme.soft, "center"); return; }
+    if (!this.lines.length) { sheet.write(this.hasNone ? "no message has a number in it that can be read" : this.picked.size ? "reading…" : "pick a field", width / 2, height / 2, theme.soft, "center"); return; }
     let low = Infinity, high = -Infinity;
     for (const {times, values} of this.lines) {
       const start = Math.max(0, lowest(times.length, place => times[place] >= look.from) - 1);
