@@ -22,11 +22,13 @@ from zlib import compress
 from msgspec import json
 
 from worldline.history.diff.account import NOTES, Sending
-from worldline.history.diff.values import decoded, is_nothing, payload_text
+from worldline.history.diff.values import payload_text
 from worldline.history.fields import fields_of
+from worldline.history.observer import MEASURE
 from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.text import printable
 from worldline.pictures.page import Page, title_of, written_page
+from worldline.recording.signals import Decode, read
 from worldline.watch.scene import scene_of
 from worldline.watch.tape import ROWS_AT_ONCE, Tape
 
@@ -51,7 +53,7 @@ Lines = dict[str, tuple[list[int], list[float]]]
 
 
 class Fields(NamedTuple):
-    """The numeric fields of each topic, and one that goes up and down, to begin with: a topic and a field."""
+    """The numeric fields of each topic, and one to begin with, which goes up and down if any does: topic and field."""
 
     fields: dict[str, list[str]]
     lively: list[str] | None
@@ -78,6 +80,7 @@ class Show:
         source: MessageSource | None = None,
         order: Callable[[str, dict[str, Any]], str] | None = None,
         look: Callable[[], dict[str, Any]] = dict,
+        decoder: Callable[[str], Decode] = lambda _: read,
     ) -> None:
         self.tape = tape
         self.facts = {"orders": [], **facts}
@@ -86,6 +89,7 @@ class Show:
         self._source: MessageSource = tape if source is None else source
         self._order = order
         self._look = look
+        self._decoder = decoder  # How the payloads of a topic are read.
         self._watched = 0.0
         self._scene: dict[str, Any] | None = None
         self._next_scene = 0.0
@@ -107,37 +111,39 @@ class Show:
         row = self.tape.row(place)
         if row is None:
             raise UsageError("this message isn't kept any more", advice="record the run, and view the recording")
-        return with_payload(row, self._source.payload(row))
+        return self._with_payload(row, self._source.payload(row))
+
+    def _with_payload(self, row: dict[str, Any], payload: bytes | None) -> dict[str, Any]:
+        """Return a row with its payload as a text, if that is kept."""
+        if payload is None:
+            return {**row, "payload": None, "bytes": None}
+        return {**row, "payload": _text(payload, self._decoder(row["topic"])), "bytes": len(payload)}
 
     def fields(self) -> Fields:
         """Return what numbers there are in messages."""
         found: dict[str, dict[str, None]] = {}
         looked: Counter[str] = Counter()
         values: Counter[str] = Counter()
-        moves: dict[
-            tuple[str, str], tuple[float, bool, bool]
-        ] = {}  # A field's last value, whether it has risen, and fallen.
+        moves: dict[tuple[str, str], tuple[float, bool, bool]] = {}  # A field's last value, whether it rose, and fell.
         for _, _, topic, payload, _, _ in self._source.sendings():
             if payload is None or topic in _UNPLOTTED:
                 continue
-            if looked[topic] >= _LOOKED_AT or values[topic] >= _VALUES_LOOKED_AT:
-                continue
+            if topic != MEASURE and (looked[topic] >= _LOOKED_AT or values[topic] >= _VALUES_LOOKED_AT):
+                continue  # What is measured last may be what matters: how an episode went.
             looked[topic] += 1
             names = found.setdefault(topic, {})
-            for name, value in numbers_in(payload):
+            for name, value in numbers_in(self._decoder(topic)(payload)):
                 names[name] = None
                 values[topic] += 1
                 last, rose, fell = moves.get((topic, name), (value, False, False))
                 moves[topic, name] = value, rose or value > last, fell or value < last
         listed = {topic: list(names)[:_FIELDS_MAX] for topic, names in sorted(found.items()) if names}
-        lively = (
-            [printable(topic), name]
-            for topic in listed
-            if topic not in NOTES
-            for name in listed[topic]
-            if all(moves[topic, name][1:])
+        plotted = [(topic, name) for topic in listed if topic not in NOTES for name in listed[topic]]
+        lively = max(plotted, key=lambda each: sum(moves[each][1:]), default=None)  # The first of those that move most.
+        return Fields(
+            {printable(topic): names for topic, names in listed.items()},
+            None if lively is None else [printable(lively[0]), lively[1]],
         )
-        return Fields({printable(topic): names for topic, names in listed.items()}, next(lively, None))
 
     def signal(self, topic: str, field: str) -> dict[str, Any]:
         """Return a field of a topic over time, for each sender of it."""
@@ -155,7 +161,7 @@ class Show:
             topic = printable(its_topic)
             if topic not in wanted or payload is None:
                 continue
-            for name, value in numbers_in(payload):
+            for name, value in numbers_in(self._decoder(its_topic)(payload)):
                 lines = fields.get((topic, name))
                 if lines is not None:
                     times, values = lines.setdefault(printable(sender), ([], []))
@@ -205,7 +211,7 @@ class Show:
                 break
             row = self.tape.row(place)
             if row is not None:
-                messages.append(with_payload(row, payload))
+                messages.append(self._with_payload(row, payload))
         return {
             "news": b64encode(self.news({}, rows_max=2**62)).decode(),
             "messages": messages,
@@ -226,17 +232,9 @@ class Show:
         return self._order(name, given)
 
 
-def with_payload(row: dict[str, Any], payload: bytes | None) -> dict[str, Any]:
-    """Return a row with its payload as a text, if that is kept."""
-    if payload is None:
-        return {**row, "payload": None, "bytes": None}
-    return {**row, "payload": _text(payload), "bytes": len(payload)}
-
-
-def numbers_in(payload: bytes) -> Iterator[tuple[str, float]]:
-    """Yield the numbers in a payload by the names of their fields; one that is a number itself has none."""
-    value = decoded(payload)
-    for name, each in () if is_nothing(value) else fields_of(value):
+def numbers_in(value: Any) -> Iterator[tuple[str, float]]:
+    """Yield the numbers in a payload that was read, by the names of their fields; one that is a number has none."""
+    for name, each in fields_of(value):
         if isinstance(each, int | float) and abs(each) < inf:
             with suppress(OverflowError):  # No float is as large as that.
                 yield name, float(each)
@@ -255,13 +253,13 @@ def _thinned(who: str, times: list[int], values: list[float]) -> dict[str, Any]:
     return {"who": who, "times": [times[i] for i in kept], "values": [values[i] for i in kept]}
 
 
-def _text(payload: bytes) -> str:
+def _text(payload: bytes, decode: Decode) -> str:
     """Return a payload as it is shown: all of it, if it is a text of ordinary length."""
     try:
         text = payload.decode() if payload else ""
     except UnicodeDecodeError:
-        value = decoded(payload)
-        text = payload_text(payload) if is_nothing(value) else repr(value)
+        value = decode(payload)
+        text = payload_text(payload) if isinstance(value, bytes) else repr(value)
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}… ({len(payload):,} bytes)"
 
 

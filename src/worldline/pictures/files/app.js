@@ -181,7 +181,7 @@ function follow() {
   if (!look.follow) return;
   const isGrowing = runs.some(run => run.facts.live && ["running", "paused"].includes(run.status.phase));
   const latest = Math.max(...runs.map(run => run.latest)), end = !isGrowing && latest > 0 && latest < wholeEnd() / 2 ? latest : wholeEnd();  // What comes after is quiet.
-  look.to = end * 1.03; look.from = isGrowing ? Math.max(0, end - Math.max(end / 5, 1)) : -0.01 * end;
+  look.to = end * 1.03; look.from = isGrowing && chosen !== "signals" ? Math.max(0, end - Math.max(end / 5, 1)) : -0.01 * end;
   if (isGrowing) look.now = end;
 }
 

@@ -165,8 +165,8 @@ class Run {
 
   // Some of the rows between two, `most` of them, and of those that were lost as many again; and one in how many that is.
   some(start, stop, most) {
-    const stride = Math.max(1, Math.ceil((stop - start) / most)), rows = [];
-    for (let row = Math.ceil((this.first + start) / stride) * stride - this.first; row < stop; row += stride) if (stride === 1 || !this.isLost(row)) rows.push(row);
+    const [places, stride] = sampled(this.first + start, this.first + stop, most), rows = [];
+    for (const place of places) if (stride === 1 || !this.isLost(place - this.first)) rows.push(place - this.first);
     if (stride > 1) {
       const place = row => lowest(this.lost.length, each => this.lost[each] >= this.first + row), from = place(start), to = place(stop);
       for (let each = from, step = Math.ceil((to - from) / most); each < to; each += step) rows.push(this.lost[each] - this.first);
@@ -179,6 +179,21 @@ class Run {
   noteAt(time) { return lowest(this.notes.length, place => this.notes[place].at >= time); }
   isFault(note) { return note.kind !== ""; }
   isLost(row) { const loss = this.columns.lost[row]; return loss >= 0 && loss !== this.underWay; }
+}
+
+// Some of the numbers between two, `most` of them at most: one of each `stride`, a power of two, drawn by a hash. Every
+// so many-th would miss all of a kind where kinds take turns. Those of one stride are there with smaller ones, too: who
+// zooms in sees more, and nothing goes.
+function sampled(start, stop, most) {
+  let levels = 0;
+  while ((stop - start) / 2 ** levels > most) levels++;
+  const stride = 2 ** levels, found = [];
+  for (let block = Math.floor(start / stride); block * stride < stop; block++) {
+    let place = block;
+    for (let level = levels; level > 0; level--) place = 2 * place + (Math.imul(place + 31 * level, 0x9e3779b1) >>> 31);
+    if (place >= start && place < stop) found.push(place);
+  }
+  return [found, stride];
 }
 
 function lowest(count, holds) {

@@ -1,6 +1,7 @@
 // The space-time diagram: a line for each member, an arrow for each message.
 
 const ARROWS_MAX = 1500;   // More can't be told apart; then every so many-th is drawn.
+const NOTES_MAX = 3000;    // Of notes, too.
 const HEADS_MAX = 500;     // And of so many, their heads can't.
 const BOLD_MAX = 200;      // And so many would be one patch of color if they were bold.
 const LABELS_MAX = 60;    // Messages whose topics are written.
@@ -155,9 +156,9 @@ class Diagram {
 
   drawNotes(x, y, gap, taken) {
     const {run, sheet} = this, {pen} = sheet, start = run.noteAt(look.from), stop = run.noteAt(look.to);
-    const stride = Math.max(1, Math.ceil((stop - start) / 3000)), steps = [];
-    for (let place = start; place < stop; place += stride) {
-      const note = run.notes[place], a = x(note.at), b = y(note.who), fault = run.isFault(note), log = note.topic === LOG;
+    const steps = [];
+    for (const number of sampled(run.firstNote + start, run.firstNote + stop, NOTES_MAX)[0]) {
+      const note = run.notes[number - run.firstNote], a = x(note.at), b = y(note.who), fault = run.isFault(note), log = note.topic === LOG;
       pen.fillStyle = pen.strokeStyle = fault ? theme.alarm : log ? theme.mark : theme.soft;
       pen.lineWidth = 1.5; pen.globalAlpha = isToCome(note.at) ? FAINT : 1;
       if (fault) cross(sheet, a, b, 6); else { pen.beginPath(); pen.arc(a, b, log ? 3.5 : 2, 0, 7); pen.fill(); }

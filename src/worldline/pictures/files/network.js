@@ -62,6 +62,7 @@ class Network {
     let ring = this.ring(members, true);
     if (ring.boxes.some((box, place) => place && overlap(box, ring.boxes[place - 1]))) ring = this.ring(members, false);
     const {at, names, widths, high, line, boxes, isLarge} = ring, last = this.last(), taken = [...boxes];
+    this.isLarge = isLarge;
     this.drawWays(at);
     const justNow = this.messages(at, member => widths.get(member), high, boxes);
     for (const [member, [x, y, across, down]] of at) {
