@@ -123,6 +123,24 @@ def test_a_recording_is_scrubbed_and_read(tmp_path: Path, opened: Callable[[str]
         assert page.evaluate("window.hacked") is None
 
 
+def test_no_text_hides_anything_or_turns_what_is_around_it(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    recorder = Recorder(tmp_path / "run.mcap", plan(["ann"]))
+    recorder.began("ann", 0)
+    recorder.sent("ann", 0, "pose", 0, b'{"text":"\\u202eab\\u0000"}', 0)
+    recorder.noted("ann", "worldline/log", 1, b'{"text":"\\u202eab\\u2066"}')
+    recorder.noted("ann", "worldline/state", 2, b'{"k\\u202e":"\\u202eab"}')
+    recorder.ended("ann", 9, b"\x01")
+    recorder.passed(10)
+    recorder.close()
+    with PageServer([recorded_show(Recording(tmp_path / "run.mcap"))]) as server:
+        page = opened(server.url)
+        says = until(page, "worldline.runs[0].notes.length === 2 && worldline.runs[0].notes.map(note => note.says)")
+        assert says == ["\\u202eab\\u2066", "k\\u202e \\u202eab"]
+        page.evaluate("worldline.select(worldline.runs[0], 0)")
+        until(page, "document.getElementById('payload')")
+        assert "\\u202eab\\u0000" in page.inner_text("#payload")
+
+
 def test_a_day_of_numbers(tmp_path: Path, opened: Callable[[str], Any]) -> None:
     """Payloads that are numbers are plotted, times are in words, and of many messages all losses are drawn."""
     hour, count = 3_600_000_000_000, 10_000

@@ -14,6 +14,9 @@ function make(tag, attributes = {}, ...content) {
   return element;
 }
 
+// A text in which nothing is hidden, and nothing changes the direction of what is around it.
+const plain = text => text.replace(/[^\P{C}\n\t]|[\u2028\u2029]/gu, each => `\\u${each.codePointAt(0).toString(16).padStart(4, "0")}`);
+
 // --- Times, in nanoseconds ---
 
 const LARGE = [[86400e9, "d"], [3600e9, "h"], [60e9, "min"]], LARGE_FROM = 120e9;
@@ -205,15 +208,15 @@ function lowest(count, holds) {
 // A note's payload is mostly JSON: what it says in words, and its parts.
 function noteParts(text) {
   let parts = null;
-  try { parts = JSON.parse(text); } catch { return {says: text, parts}; }
-  if (parts && typeof parts === "object") return {says: String(parts.text ?? parts.what ?? parts.kind ?? parts.process ?? parts.event ?? text), parts};
-  return {says: String(parts), parts: null};
+  try { parts = JSON.parse(text); } catch { return {says: plain(text), parts}; }
+  if (parts && typeof parts === "object") return {says: plain(String(parts.text ?? parts.what ?? parts.kind ?? parts.process ?? parts.event ?? text)), parts};
+  return {says: plain(String(parts)), parts: null};
 }
 
 // What a member holds, or what of it isn't as before.
 function stateText(state, before = {}) {
-  const value = each => each === null ? "–" : typeof each === "object" ? JSON.stringify(each) : String(each);
-  return Object.entries(state).filter(([name, each]) => !(name in before) || value(before[name]) !== value(each)).map(([name, each]) => `${name.replaceAll("_", " ")} ${value(each)}`).join(", ");
+  const value = each => each === null ? "–" : plain(typeof each === "object" ? JSON.stringify(each) : String(each));
+  return Object.entries(state).filter(([name, each]) => !(name in before) || value(before[name]) !== value(each)).map(([name, each]) => `${plain(name.replaceAll("_", " "))} ${value(each)}`).join(", ");
 }
 
 // --- What is looked at: one moment, one window of time, for all views ---
@@ -322,7 +325,7 @@ class Legend {
     const key = JSON.stringify([entries, theme.ink]);
     if (key === this.shown) return;
     this.shown = key;
-    this.body.replaceChildren(...entries.map(([text, number]) => make("span", {}, ...(number === undefined ? [] : [this.sample(number)]), text)));
+    this.body.replaceChildren(...entries.map(([text, number]) => make("span", {}, ...(number === undefined ? [] : [this.sample(number)]), make("span", {}, text))));
   }
   sample(number) {
     const canvas = make("canvas", {width: 32, height: 32}), pen = canvas.getContext("2d");

@@ -148,7 +148,7 @@ class Diagram {
     taken.push(...this.order.map(member => [left, y(member) - 2, sheet.width, y(member) + 2]));
     for (let row = start; row < stop; row++) {
       if (receiver[row] < 0 || arrival[row] < look.from || cone && !cone.has(row) || isToCome(sent[row])) continue;
-      const text = run.topics[topic[row]] + (run.isLost(row) ? ` ✕ ${run.reasons[lost[row]]}` : "");
+      const text = fitted(sheet.pen, run.topics[topic[row]], 14 * theme.size) + (run.isLost(row) ? ` ✕ ${run.reasons[lost[row]]}` : "");
       const spots = [0.5, 0.38, 0.62, 0.26, 0.74].map(share => [x(sent[row] + (arrival[row] - sent[row]) * share), y(sender[row]) + (y(receiver[row]) - y(sender[row])) * share + 0.3 * theme.size]);
       sheet.label(text, spots, this.inked(row)[0], taken, "center");
     }
@@ -322,5 +322,5 @@ function inspect(what) {
   try { payload = JSON.stringify(JSON.parse(payload), null, 2); } catch { /* It is no JSON, and is shown as it is. */ }
   place.append(make("button", {type: "button", "aria-label": "close", onclick: () => { look.selected = null; inspect(null); redraw(); }}, "×"),
     make("h2", {}, what.title), make("table", {}, ...what.rows.map(([name, value]) => make("tr", {}, make("th", {}, name), make("td", {class: "wide"}, value)))),
-    make("pre", {id: "payload"}, payload));
+    make("pre", {id: "payload"}, plain(payload)));
 }

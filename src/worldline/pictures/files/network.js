@@ -130,7 +130,7 @@ class Network {
       const size = 0.55 * theme.size / far;
       if (run.isLost(row) && share > 0.6) cross(sheet, x, y, 6); else head(sheet, a, b, x + (c - a) * size, y + (d - b) * size);
       this.spots.push([x, y, x, y, row]);
-      if (rows.length <= FEW) sheet.label(run.topics[topic[row]], [[x + 8, y - 4], [x + 8, y + theme.size]], pen.fillStyle, taken);
+      if (rows.length <= FEW) sheet.label(fitted(pen, run.topics[topic[row]], 14 * theme.size), [[x + 8, y - 4], [x + 8, y + theme.size]], pen.fillStyle, taken);
     }
     return now;
   }
