@@ -35,7 +35,7 @@ class RecordedSource:
                     return payload
         return None
 
-    def sendings(self) -> Iterable[Sending]:
+    def sendings(self, start: int = 0, stop: int | None = None) -> Iterable[Sending]:
         return recorded_account(self._recording).sendings
 
 

@@ -29,7 +29,7 @@ from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.text import printable
 from worldline.pictures.page import Page, title_of, written_page
 from worldline.recording.signals import Decode, read
-from worldline.watch.scene import scene_of
+from worldline.watch.scene import Motions
 from worldline.watch.tape import ROWS_AT_ONCE, Tape
 
 POINTS_MAX = 20_000
@@ -41,7 +41,6 @@ PACKED_MESSAGES_MAX, PACKED_BYTES_MAX = 20_000, 2**21
 PACKED_POINTS_MAX = 150_000
 """Points of signals that go into a file."""
 
-_SCENE_SHARE = 0.05  # Of all time, at most, goes into finding out how the solids of a run that goes on move.
 _UNPLOTTED = NOTES.keys() - {"worldline/log", "worldline/measure", "worldline/record"}  # Whose numbers count nothing.
 _TEXT_MAX = 20_000
 _FIELDS_MAX = 500  # Of a topic.
@@ -65,8 +64,8 @@ class MessageSource(Protocol):
     def payload(self, row: dict[str, Any]) -> bytes | None:
         """Return the payload of a row; None if it isn't kept."""
 
-    def sendings(self) -> Iterable[Sending]:
-        """Yield what was sent, as far as it is kept."""
+    def sendings(self, start: int = 0, stop: int | None = None) -> Iterable[Sending]:
+        """Yield what was sent, as far as it is kept; of a run that goes on, in the rows between these."""
 
 
 class Show:
@@ -91,9 +90,9 @@ class Show:
         self._look = look
         self._decoder = decoder  # How the payloads of a topic are read.
         self._watched = 0.0
-        self._scene: dict[str, Any] | None = None
-        self._next_scene = 0.0
-        self._scene_lock = threading.Lock()
+        self._motions = Motions()
+        self._moved = 0  # How many rows are in there.
+        self._motions_lock = threading.Lock()
         self.placements: list[tuple[int, dict[str, str]]] = []  # Which secondary has which mover, from when on.
 
     @property
@@ -183,17 +182,16 @@ class Show:
         )
         return islice(rows, count)
 
-    def scene(self) -> dict[str, Any] | None:
-        """Return the solids of a world and how they move, if it is one; of a run that goes on, what was found last."""
-        with self._scene_lock:  # Pages that ask at once are given the same.
-            began = time.monotonic()
-            if began >= self._next_scene:
-                found = scene_of(self._source.sendings())
-                self._scene = None if found is None else {**found, "placements": self.placements}
-                ended = time.monotonic()
-                is_over = self.status["phase"] in ("over", "failed")
-                self._next_scene = inf if is_over else ended + (ended - began) / _SCENE_SHARE
-            return self._scene
+    def scene(self, have: int = 0, stride: int = 0) -> dict[str, Any] | None:
+        """Return the solids of a world and how they move, as far as a page hasn't got it, if it is one."""
+        if self.reading is not None:
+            self.reading.join()
+        with self._motions_lock:
+            start, self._moved = self._moved, len(self.tape)
+            if start < self._moved:
+                self._motions.take(self._source.sendings(start, self._moved))
+            found = self._motions.scene(have, stride)
+        return None if found is None else {**found, "placements": self.placements}
 
     def packed(self) -> dict[str, Any]:
         """Return all that a page could ask for, as it is answered."""

@@ -226,12 +226,16 @@ class Tape:
             place = row["place"] - (len(self) - len(self._payloads))
             return self._payloads[place] if 0 <= place < len(self._payloads) else None
 
-    def sendings(self) -> Iterator[Sending]:
-        """Yield the messages whose payloads are kept, in the order of sending, and then the notes."""
+    def sendings(self, start: int = 0, stop: int | None = None) -> Iterator[Sending]:
+        """Yield the messages whose payloads are kept, in the order of sending, and then the notes.
+
+        With a `stop`, those of the rows between, and no notes; a message is in rows that stand together.
+        """
         with self._lock:
-            count = len(self._payloads)
-            payloads, notes = self._payloads[:], self._notes[:]
-            columns = [column[len(column) - count :] for column in self._columns.values()]
+            cut = len(self) - len(self._payloads)  # The payloads are those of the last rows.
+            first, last = max(start, cut), len(self) if stop is None else max(stop, cut)
+            payloads, notes = self._payloads[first - cut : last - cut], self._notes[:] if stop is None else []
+            columns = [column[first - self._cut_rows : last - self._cut_rows] for column in self._columns.values()]
         members, topics, reasons = (names.texts for names in self._names.values())
         sending: Sending | None = None
         for payload, *row in zip(payloads, *columns, strict=True):
