@@ -60,7 +60,7 @@ class Diagram {
     this.y = y;
     for (const member of this.order) {
       const [began, ended] = run.stays.get(member) || [0, null];
-      pen.strokeStyle = theme.soft; pen.globalAlpha = 0.55; pen.lineWidth = 1.2;
+      pen.strokeStyle = theme.soft; pen.globalAlpha = Math.min(0.55, gap / 30); pen.lineWidth = 1.2;  // Of many, they are to hide no message.
       sheet.line(Math.max(left, x(began)), y(member), Math.min(width, x(ended ?? run.end)), y(member));
       pen.globalAlpha = 1;
     }

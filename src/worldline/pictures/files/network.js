@@ -71,7 +71,7 @@ class Network {
       pen.fillStyle = isDown ? theme.alarm : justNow.has(member) ? theme.mark : theme.panel; pen.fill();
       pen.strokeStyle = isDown ? theme.alarm : theme.soft; pen.lineWidth = 2; pen.stroke();
       const isBeside = !isAtEnd(across), side = isBeside ? x + Math.sign(across) * (half + 0.5 * theme.size) : x, align = isBeside ? across > 0 ? "left" : "right" : "center";
-      if (!isLarge) { sheet.label(names.get(member), [[side, isBeside ? y + 0.3 * theme.size : y + (down < 0 ? -high - 0.4 * theme.size : high + theme.size)]], isDown ? theme.alarm : theme.soft, taken, align); continue; }
+      if (!isLarge) { sheet.label(names.get(member), [[side, isBeside ? y + (0.3 + 0.7 * down) * theme.size : y + (down < 0 ? -high - 0.4 * theme.size : high + theme.size)]], isDown ? theme.alarm : theme.soft, taken, align); continue; }
       pen.font = `600 ${theme.size}px system-ui, sans-serif`; pen.textAlign = "center";
       pen.fillStyle = justNow.has(member) || isDown ? theme.paper : theme.ink; pen.fillText(names.get(member), x, y + 0.35 * theme.size);
       pen.textAlign = "left"; pen.font = `${0.85 * theme.size}px system-ui, sans-serif`;
