@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,7 @@ def test_what_the_end_overtook_is_no_loss(tmp_path: Path, opened: Callable[[str]
     recorder = Recorder(tmp_path / "run.mcap", plan(names))
     for name in names:
         recorder.began(name, 0)
-    for number, (sender, receiver) in enumerate(zip(names, names[1:], strict=False)):
+    for number, (sender, receiver) in enumerate(pairwise(names)):
         lost = UNDER_WAY if number > 35 else "lost" if number == 7 else None
         recorder.sent(sender, 0, "pose", number * 1000, b"1", 90_000)
         recorder.arrives(sender, 0, receiver, 90_000 if number > 35 else number * 1000 + 500, 0, lost)
@@ -192,7 +193,7 @@ def test_what_the_end_overtook_is_no_loss(tmp_path: Path, opened: Callable[[str]
         until(page, "document.getElementById('figures').innerText.includes('1 not received · 3 under way at the end')")
         assert page.evaluate("[worldline.runs[0].end, worldline.runs[0].lost]") == [40_000, [7]]
         page.click("#tab-overview")  # All that there is, before a moment is chosen.
-        until(page, "document.querySelectorAll('.members tr')[8].innerText.split(/\\s+/).includes('1')")
+        until(page, "document.querySelectorAll('.members tr')[8]?.innerText.split(/\\s+/).includes('1')")
         page.click("#tab-network")
         page.evaluate(DRAWN)
         assert page.evaluate("worldline.views().network.isLarge") is False  # Names beside dots, since they are long.
@@ -239,6 +240,9 @@ def test_a_failure_is_stepped_through(tmp_path: Path, opened: Callable[[str], An
         until(page, f"{current} === -1")
         page.click("#story .matters")
         until(page, f"{current} === 1")
+        page.keyboard.press("ArrowRight")
+        until(page, f"{current} === 2")
+        until(page, "document.activeElement.hasAttribute('aria-current')")  # No other step looks chosen.
         assert page.evaluate("window.hacked") is None
 
 

@@ -7,7 +7,7 @@ let chosen = null, signals = null, story = null, playedAt = 0;
 function addView(name, title, build, isThere = () => true) {
   const place = make("section", {class: "view", role: "tabpanel", id: `view-${name}`});
   place.hidden = true;
-  const tab = make("button", {type: "button", role: "tab", id: `tab-${name}`, "aria-selected": "false", onclick: () => choose(name)}, title);
+  const tab = make("button", {type: "button", role: "tab", id: `tab-${name}`, "aria-selected": "false", onclick: event => { choose(name); if (event.detail) tab.blur(); }}, title);  // By the mouse: the keys that follow are for the view.
   byId("views").append(place); byId("tabs").append(tab);
   views.push({name, place, tab, view: build(place), isThere});
 }

@@ -34,12 +34,12 @@ class Network {
     const widths = new Map(members.map(member => [member, isLarge ? Math.max(high, pen.measureText(names.get(member)).width / 2 + 0.7 * theme.size) : high]));
     const spots = members.map((_, place) => 2 * Math.PI * place / members.length - Math.PI / 2).map(angle => [Math.cos(angle), Math.sin(angle)]);
     const lines = isLarge ? this.linesSaid() : 1, foot = Math.max(...spots.map(([, down]) => down)), isBelow = spots.some(([across, down]) => isAtEnd(across) && down > 0);
-    const top = 1.8 * theme.size + high + lines * line, bottom = height - theme.size - high - (isBelow ? lines : lines / 2) * line, ry = Math.max(40, (bottom - top) / (1 + foot));
-    const beside = isLarge ? (lines ? 12 : 1) * theme.size : longest + theme.size;
+    const top = Math.max(1.8 * theme.size, this.legend.body.offsetHeight + 0.8 * theme.size) + high + lines * line, bottom = height - theme.size - high - (isBelow ? lines : lines / 2) * line, ry = Math.max(40, (bottom - top) / (1 + foot));
+    const beside = isLarge ? lines ? Math.min(12 * theme.size, 0.28 * width) : theme.size : longest + theme.size;
     const rx = Math.max(40, Math.min(2 * ry, width / 2 - Math.max(...widths.values()) - beside));
     const at = new Map(members.map((member, place) => { const [across, down] = spots[place]; return [member, [width / 2 + rx * across, top + ry * (1 + down), across, down]]; }));
     const boxes = members.map(member => { const [x, y] = at.get(member), half = widths.get(member); return [x - half, y - high, x + half, y + high]; });
-    return {at, names, widths, high, line, boxes, isLarge};
+    return {at, names, widths, high, line, boxes, beside, isLarge};
   }
 
   // The ways that messages go in this run.
@@ -59,9 +59,10 @@ class Network {
     const members = run.members.map((_, number) => number).filter(number => run.members[number])
       .sort((a, b) => run.members[a].localeCompare(run.members[b], undefined, {numeric: true}));
     if (!run.columns || !members.length) return;
+    this.legend.show(topicsShown(run));
     let ring = this.ring(members, true);
     if (ring.boxes.some((box, place) => place && overlap(box, ring.boxes[place - 1]))) ring = this.ring(members, false);
-    const {at, names, widths, high, line, boxes, isLarge} = ring, last = this.last(), taken = [...boxes];
+    const {at, names, widths, high, line, boxes, beside, isLarge} = ring, last = this.last(), taken = [...boxes];
     this.isLarge = isLarge;
     this.drawWays(at);
     const justNow = this.messages(at, member => widths.get(member), high, boxes);
@@ -76,15 +77,17 @@ class Network {
       pen.fillStyle = justNow.has(member) || isDown ? theme.paper : theme.ink; pen.fillText(names.get(member), x, y + 0.35 * theme.size);
       pen.textAlign = "left"; pen.font = `${0.85 * theme.size}px system-ui, sans-serif`;
       const fresh = state?.at === look.now ? state.says.split(", ") : [];  // What has changed at this very moment.
-      const most = isBeside ? 11.5 * theme.size : 20 * theme.size, says = isDown ? wrapped(pen, fault.says, most).map(text => [text, theme.alarm]) : [
+      const most = isBeside ? beside - 0.5 * theme.size : 20 * theme.size, says = isDown ? wrapped(pen, fault.says, most).map(text => [text, theme.alarm]) : [
         ...(state ? Object.entries(state.parts).map(([name, value]) => stateText({[name]: value})) : []).map(text => [fitted(pen, text, most), fresh.includes(text) ? theme.mark : theme.soft]),
         ...(log ? wrapped(pen, log.says, most) : []).map(text => [text, log.at === look.now ? theme.mark : theme.soft])].slice(-LINES_MAX);
       const first = isBeside ? y - (says.length - 1) / 2 * line + 0.3 * theme.size : down < 0 ? y - high - (says.length - 0.5) * line : y + high + line;
       says.forEach(([text, color], number) => sheet.label(text, [[side, first + number * line]], color, taken, align));
     }
     const outside = this.outside();
-    if (outside) sheet.write(`${timeText(outside.at)}  ${outside.says}`, 0.6 * theme.size, 1.3 * theme.size, theme.alarm);
-    this.legend.show(topicsShown(run));
+    if (outside) {  // Below the legend, if they would meet.
+      const text = `${timeText(outside.at)}  ${outside.says}`, {offsetLeft, offsetHeight} = this.legend.body;
+      sheet.write(text, 0.6 * theme.size, 1.3 * theme.size + (pen.measureText(text).width + 1.2 * theme.size > offsetLeft ? offsetHeight : 0), theme.alarm);
+    }
   }
 
   // What was done to the run as a whole last, such as a partition.
