@@ -54,3 +54,21 @@ def test_a_page_that_asks_again_and_again_sees_what_one_does_that_asks_once(
     assert once["times"][-1] == max(once["times"])
     assert whole <= 4  # Mostly it gets what is new.
     assert max(asked) <= 21
+
+
+def test_the_places_of_what_moves_are_signals_by_its_name() -> None:
+    live = LiveRun({"name": "world", "room": "world"})
+    teller, world = WorldTeller(live.observer), stage()
+    teller.began(world)
+    teller.changed(0, 0, world.models, dict.fromkeys(world.models, "a"))
+    for step in range(5):
+        teller.stepped(step, step, poses_at(world.models, 0.1 * step), bytes(16))
+    teller.ended(5, 5)
+    live.observer.finish(5 * world.step)
+    fields = live.show.fields().fields
+    assert set(fields) == {"/tf"}
+    frames = live.show.scene()["ways"]  # type: ignore[index]
+    assert fields["/tf"] == [f"{frame}.{axis}" for frame in frames for axis in "xyz"]
+    frame, way = next(iter(frames.items()))
+    values = live.show.signal("/tf", f"{frame}.x")["lines"][0]["values"]
+    assert [round(value, 5) for value in values] == [pose[0] for pose in way]

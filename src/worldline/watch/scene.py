@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec import Struct, json
 
 from worldline.history.diff.account import Sending
+from worldline.recording.signals import Decode
 
 MOMENTS_MAX = 3000
 """How many moments of a world's motion a page gets, at least half of that; it draws straight lines between them."""
@@ -63,6 +64,16 @@ class _Motion(Struct):
 
 
 _scene_in, _motion_in = json.Decoder(_Scene).decode, json.Decoder(_Motion).decode
+
+
+def reads_worlds(decoder: Callable[[str], Decode]) -> Callable[[str], Decode]:
+    """Return how payloads are read as values by name: of motion, the places of frames; of solids, none."""
+    return lambda topic: {_SCENE: bytes, _MOTION: _places}.get(topic) or decoder(topic)
+
+
+def _places(payload: bytes) -> Any:
+    transforms = _motion_in(payload).transforms
+    return {each.child_frame_id: {axis: getattr(each.translation, axis) for axis in "xyz"} for each in transforms}
 
 
 class Motions:

@@ -29,7 +29,7 @@ from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.text import printable
 from worldline.pictures.page import Page, title_of, written_page
 from worldline.recording.signals import Decode, read
-from worldline.watch.scene import Motions
+from worldline.watch.scene import Motions, reads_worlds
 from worldline.watch.tape import ROWS_AT_ONCE, Tape
 
 POINTS_MAX = 20_000
@@ -88,7 +88,7 @@ class Show:
         self._source: MessageSource = tape if source is None else source
         self._order = order
         self._look = look
-        self._decoder = decoder  # How the payloads of a topic are read.
+        self._decoder = reads_worlds(decoder) if facts.get("room") == "world" else decoder  # Of a topic's payloads.
         self._watched = 0.0
         self._motions = Motions()
         self._moved = 0  # How many rows are in there.
