@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import chain, islice
 from typing import Any
 
@@ -35,7 +35,9 @@ class RecordedSource:
                     return payload
         return None
 
-    def sendings(self, start: int = 0, stop: int | None = None) -> Iterable[Sending]:
+    def sendings(
+        self, start: int = 0, stop: int | None = None, topics: Container[str] | None = None
+    ) -> Iterable[Sending]:
         return recorded_account(self._recording).sendings
 
 

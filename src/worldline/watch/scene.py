@@ -66,14 +66,17 @@ class _Motion(Struct):
 _scene_in, _motion_in = json.Decoder(_Scene).decode, json.Decoder(_Motion).decode
 
 
-def reads_worlds(decoder: Callable[[str], Decode]) -> Callable[[str], Decode]:
-    """Return how payloads are read as values by name: of motion, the places of frames; of solids, none."""
-    return lambda topic: {_SCENE: bytes, _MOTION: _places}.get(topic) or decoder(topic)
-
-
 def _places(payload: bytes) -> Any:
     transforms = _motion_in(payload).transforms
     return {each.child_frame_id: {axis: getattr(each.translation, axis) for axis in "xyz"} for each in transforms}
+
+
+_READS: dict[str, Decode] = {_SCENE: bytes, _MOTION: _places}
+
+
+def reads_worlds(decoder: Callable[[str], Decode]) -> Callable[[str], Decode]:
+    """Return how payloads are read as values by name: of motion, the places of frames; of solids, none."""
+    return lambda topic: _READS.get(topic) or decoder(topic)
 
 
 class Motions:

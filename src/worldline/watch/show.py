@@ -12,7 +12,7 @@ import threading
 import time
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from math import inf
@@ -64,8 +64,11 @@ class MessageSource(Protocol):
     def payload(self, row: dict[str, Any]) -> bytes | None:
         """Return the payload of a row; None if it isn't kept."""
 
-    def sendings(self, start: int = 0, stop: int | None = None) -> Iterable[Sending]:
-        """Yield what was sent, as far as it is kept; of a run that goes on, in the rows between these."""
+    def sendings(
+        self, start: int = 0, stop: int | None = None, topics: Container[str] | None = None
+    ) -> Iterable[Sending]:
+        """Yield what was sent, as far as it is kept; of a run that goes on, in the rows between these, and on these
+        topics."""
 
 
 class Show:
@@ -156,7 +159,7 @@ class Show:
     def signals(self, wanted: dict[str, list[str]]) -> list[dict[str, Any]]:
         """Return some fields of some topics over time, all from one walk through what was sent."""
         fields = {(topic, name): Lines() for topic, names in wanted.items() for name in names}
-        for sent, sender, its_topic, payload, _, _ in self._source.sendings():
+        for sent, sender, its_topic, payload, _, _ in self._source.sendings(topics=wanted):
             topic = printable(its_topic)
             if topic not in wanted or payload is None:
                 continue
