@@ -46,7 +46,7 @@ PLAYER = """
 def player(me):
     if me.name == "ann":
         me.publish("ball", b"0")
-    for _ in range(10_000):
+    for _ in range(30_000):
         me.next()
         me.publish("ball", b"1")
 """
@@ -103,7 +103,7 @@ def _run(target: str, *options: str, watched: bool) -> float:
 
 
 def throughput(repeat: int, folder: Path) -> None:
-    for name, player in (("rally", PLAYER), ("start", PLAYER.replace("10_000", "10"))):
+    for name, player in (("rally", PLAYER), ("start", PLAYER.replace("30_000", "10"))):
         (folder / f"{name}.toml").write_text(TOML.replace("rally", name))
         (folder / f"{name}.py").write_text(player)
     for executor in ("unix", "in-process"):
@@ -198,7 +198,7 @@ def browse(url: str, count: int, began: float) -> None:
 def soak(seconds_max: float, folder: Path) -> None:
     """Look at a run that goes on, and say how much memory its process and the tab have."""
     (folder / "long.toml").write_text(TOML.replace("rally:player", "long:player"))
-    (folder / "long.py").write_text(PLAYER.replace("range(10_000)", "range(1_000_000_000)"))
+    (folder / "long.py").write_text(PLAYER.replace("range(30_000)", "range(1_000_000_000)"))
     command = [sys.executable, "-m", "worldline", "run", str(folder / "long.toml"), "--no-record", "--quiet"]
     running = subprocess.Popen(
         [*command, "--executor", "in-process", "--watch", "--no-browser"],

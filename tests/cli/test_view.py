@@ -127,3 +127,9 @@ def test_what_cant_be_viewed_is_refused_in_a_line(worldline: Command, arguments:
     assert code == 2
     assert said in err.replace("\n", " ")
     assert "Traceback" not in err
+
+
+def test_a_port_that_there_cannot_be_is_refused(worldline: Command) -> None:
+    code, out, err = worldline("view", "run.mcap", "--port", "65536")
+    assert code == 2
+    assert "65536 is not in the range 0<=x<=65535" in out + err

@@ -123,9 +123,9 @@ def test_what_is_quick_is_what_is_thorough(recording: Recording) -> None:
 
 @given(st.lists(st.one_of(plain.map(msgspec.json.encode), st.binary(max_size=4)), min_size=1, max_size=6))
 def test_payloads_are_decoded_one_by_one_or_all_at_once(payloads: list[bytes]) -> None:
-    from worldline.recording.signals import _decoded, _read
+    from worldline.recording.signals import _decoded, read
 
-    assert repr(_decoded(payloads, _read)) == repr([_read(payload) for payload in payloads])
+    assert repr(_decoded(payloads, read)) == repr([read(payload) for payload in payloads])
 
 
 def test_names_that_nothing_has(recording: Recording) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import pytest
 
 from tests.world.stage import poses_at, stage
 from worldline.cli.world import Placements
+from worldline.history.observer import MEASURE, UNDER_WAY
+from worldline.history.outcome import Status
 from worldline.model import FOREVER, plan
 from worldline.pictures.plot.chart import Chart, Line, Panel
 from worldline.pictures.plot.plotting import page_of
@@ -121,6 +124,24 @@ def test_a_recording_is_scrubbed_and_read(tmp_path: Path, opened: Callable[[str]
         assert page.evaluate("window.hacked") is None
 
 
+def test_no_text_hides_anything_or_turns_what_is_around_it(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    recorder = Recorder(tmp_path / "run.mcap", plan(["ann"]))
+    recorder.began("ann", 0)
+    recorder.sent("ann", 0, "pose", 0, b'{"text":"\\u202eab\\u0000"}', 0)
+    recorder.noted("ann", "worldline/log", 1, b'{"text":"\\u202eab\\u2066"}')
+    recorder.noted("ann", "worldline/state", 2, b'{"k\\u202e":"\\u202eab"}')
+    recorder.ended("ann", 9, b"\x01")
+    recorder.passed(10)
+    recorder.close()
+    with PageServer([recorded_show(Recording(tmp_path / "run.mcap"))]) as server:
+        page = opened(server.url)
+        says = until(page, "worldline.runs[0].notes.length === 2 && worldline.runs[0].notes.map(note => note.says)")
+        assert says == ["\\u202eab\\u2066", "k\\u202e \\u202eab"]
+        page.evaluate("worldline.select(worldline.runs[0], 0)")
+        until(page, "document.getElementById('payload')")
+        assert "\\u202eab\\u0000" in page.inner_text("#payload")
+
+
 def test_a_day_of_numbers(tmp_path: Path, opened: Callable[[str], Any]) -> None:
     """Payloads that are numbers are plotted, times are in words, and of many messages all losses are drawn."""
     hour, count = 3_600_000_000_000, 10_000
@@ -140,13 +161,43 @@ def test_a_day_of_numbers(tmp_path: Path, opened: Callable[[str], Any]) -> None:
         until(page, "worldline.runs[0].status.phase === 'over'")
         until(page, "document.getElementById('figures').innerText.includes('at 1 d 6 h')")
         rows, stride = page.evaluate(f"worldline.runs[0].some(0, {count}, 500)")
-        assert (stride, rows[-2:], len(rows)) == (20, [3001, 7003], 502)
+        blocks = [row // 32 for row in rows[:-2]]
+        assert (stride, rows[-2:], blocks) == (32, [3001, 7003], sorted(set(blocks)))
+        assert len(blocks) > 300
+        assert {row % 4 for row in rows} == {0, 1, 2, 3}  # What takes turns is all there.
+        assert set(rows) <= set(page.evaluate(f"worldline.runs[0].some(0, {count}, 1000)[0]"))  # Zooming in adds to it.
         page.evaluate(f"worldline.setNow({9.5 * hour})")
         until(page, "document.getElementById('clock').innerText === '9 h 30 min'")
         page.click("#tab-overview")
         until(page, "document.querySelectorAll('table')[1]?.innerText.includes('1')")
         page.click("#tab-signals")
         until(page, "worldline.signals().length === 1 && worldline.signals()[0].topic === 'warmth'")
+
+
+def test_what_the_end_overtook_is_no_loss(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    names = [f"a participant with a long name, {number}" for number in range(40)]
+    recorder = Recorder(tmp_path / "run.mcap", plan(names))
+    for name in names:
+        recorder.began(name, 0)
+    for number, (sender, receiver) in enumerate(pairwise(names)):
+        lost = UNDER_WAY if number > 35 else "lost" if number == 7 else None
+        recorder.sent(sender, 0, "pose", number * 1000, b"1", 90_000)
+        recorder.arrives(sender, 0, receiver, 90_000 if number > 35 else number * 1000 + 500, 0, lost)
+    for name in names:
+        recorder.ended(name, 40_000, b"\x01")
+    recorder.passed(10**9)
+    recorder.close()
+    with PageServer([recorded_show(Recording(tmp_path / "run.mcap"))]) as server:
+        page = opened(server.url)
+        until(page, "worldline.runs[0].status.phase === 'over'")
+        until(page, "document.getElementById('figures').innerText.includes('1 not received · 3 under way at the end')")
+        assert page.evaluate("[worldline.runs[0].end, worldline.runs[0].lost]") == [40_000, [7]]
+        page.click("#tab-overview")  # All that there is, before a moment is chosen.
+        until(page, "document.querySelectorAll('.members tr')[8]?.innerText.split(/\\s+/).includes('1')")
+        page.click("#tab-network")
+        page.evaluate(DRAWN)
+        assert page.evaluate("worldline.views().network.isLarge") is False  # Names beside dots, since they are long.
+        assert page.evaluate("worldline.runs[0].ways.size") == len(names) - 1
 
 
 def test_two_recordings_show_their_first_difference(tmp_path: Path, opened: Callable[[str], Any]) -> None:
@@ -189,6 +240,9 @@ def test_a_failure_is_stepped_through(tmp_path: Path, opened: Callable[[str], An
         until(page, f"{current} === -1")
         page.click("#story .matters")
         until(page, f"{current} === 1")
+        page.keyboard.press("ArrowRight")
+        until(page, f"{current} === 2")
+        until(page, "document.activeElement.hasAttribute('aria-current')")  # No other step looks chosen.
         assert page.evaluate("window.hacked") is None
 
 
@@ -260,6 +314,31 @@ def test_a_chart_is_zoomed_and_read(tmp_path: Path, opened: Callable[[str], Any]
     page.locator(".chart li button").first.click()
     assert page.get_attribute(".chart li button >> nth=0", "aria-pressed") == "false"
     assert page.evaluate("window.hacked") is None
+
+
+def test_what_a_learner_earns_is_drawn_while_it_learns(opened: Callable[[str], Any]) -> None:
+    live = LiveRun({"name": "pilot", "room": "learning"})
+    tell = live.watching(None)
+
+    def episode(number: int) -> None:
+        at = 1000 * number
+        live.observer.sent("pilot", number, "push", at, b"1", at)
+        live.observer.noted("pilot", MEASURE, at, b'{"reward":0.5}')
+        live.observer.noted("pilot", MEASURE, at + 900, b'{"return":%d}' % number)
+        live.observer.finish(at + 1000)
+        tell(Status(time=at + 1000, events=number))
+
+    with PageServer([live.show]) as server:
+        live.observer.began("pilot", 0)
+        episode(0)
+        page = opened(server.url)
+        until(page, "worldline.signals()[0]?.field === 'return'")
+        page.evaluate("worldline.seen = []; setInterval(() => worldline.seen.push(worldline.signals().length), 1)")
+        for number in (1, 2):
+            episode(number)
+            until(page, f"worldline.signals()[0]?.values.length === {number + 1}")
+        assert set(page.evaluate("worldline.seen")) == {1}  # What is drawn stays until there is more.
+        assert page.evaluate("worldline.look.from <= 0")  # All episodes are seen.
 
 
 def test_a_run_is_watched_and_driven(tmp_path: Path, opened: Callable[[str], Any]) -> None:

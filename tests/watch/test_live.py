@@ -12,6 +12,7 @@ import pytest
 from tests.watch.test_tape import told
 from worldline import Federation, Network, Program, link, run
 from worldline.federation.participant.participant import Participant
+from worldline.history.observer import MEASURE
 from worldline.history.outcome import Status
 from worldline.model.errors import UsageError
 from worldline.watch.live import Holding, LiveRun
@@ -145,3 +146,13 @@ def test_a_command_that_the_run_never_comes_to_is_refused(monkeypatch: pytest.Mo
     holding.carry_out = str.upper
     with pytest.raises(UsageError, match="doesn't come to it"):
         holding.order("do", {"line": "quit"})
+
+
+def test_what_is_measured_last_is_listed_however_much_there_was() -> None:
+    live = LiveRun({"name": "learner"})
+    live.observer.began("pilot", 0)
+    for at in range(300):
+        live.observer.noted("pilot", MEASURE, at, b'{"reward":1.0}')
+    live.observer.noted("pilot", MEASURE, 300, b'{"return":300.0}')
+    live.observer.finish(301)
+    assert live.show.fields().fields == {MEASURE: ["reward", "return"]}

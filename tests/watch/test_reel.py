@@ -145,6 +145,8 @@ def check_page(tellings: list[Any]) -> None:
     assert [len(each[3] or b"") for each in messages if each[2] != "/tf"] == [
         len(each.payload) for each in sorted(also._pending._order) if each.topic in TOPICS
     ]
+    for topic in ("pose", LOG):
+        assert list(shown.sendings(topics={topic})) == [each for each in shown.sendings() if each[2] == topic]
 
 
 def test_what_is_told_after_rows_were_arranged_is_put_in_order_too() -> None:

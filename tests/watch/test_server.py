@@ -10,9 +10,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.launch.test_lcm_types import generate
 from tests.watch.test_tape import told
+from worldline.launch.file.topics import lcm_topic
 from worldline.model import plan
-from worldline.recording import Recorder, Recording
+from worldline.recording import Recorder, Recording, Schema
 from worldline.watch.recorded import recorded_show
 from worldline.watch.server import PageServer
 from worldline.watch.show import numbers_in
@@ -70,7 +72,7 @@ def test_a_message_is_told_whole(server: PageServer) -> None:
 
 
 def test_signals_have_the_names_of_fields(server: PageServer) -> None:
-    assert json.loads(ask(server, "fields")[1]) == {"fields": {"pose": ["x", "legs[0]"]}, "lively": None}
+    assert json.loads(ask(server, "fields")[1]) == {"fields": {"pose": ["x", "legs[0]"]}, "lively": ["pose", "x"]}
     line = json.loads(ask(server, "signal?topic=pose&field=legs[0]")[1])["lines"][0]
     assert (line["who"], line["times"][:3], line["values"][:3]) == ("ann", [0, 10, 20], [0, 2, 4])
     status, content, _ = ask(server, "signal?topic=pose&field=legz[0]")
@@ -109,8 +111,30 @@ def test_questions_that_mean_nothing_are_refused(server: PageServer, path: str) 
 
 
 def test_numbers_have_the_names_that_all_commands_use() -> None:
-    found = dict(numbers_in(b'{"pose":{"x":1.5,"legs":[2,null,true]},"name":"a"}'))
+    found = dict(numbers_in({"pose": {"x": 1.5, "legs": [2, None, True]}, "name": "a"}))
     assert found == {"pose.x": 1.5, "pose.legs[0]": 2.0, "pose.legs[2]": 1.0}
+
+
+def test_signals_are_read_by_the_definition_in_the_recording(tmp_path: Path) -> None:
+    lab = generate("package lab; struct pose_t { double x; }", tmp_path / "types", "lab")
+    topic = lcm_topic(lab.pose_t)
+    schema = Schema(topic.schema_name, topic.schema_encoding, topic.schema)
+    path = tmp_path / "run.mcap"
+    recorder = Recorder(path, plan(["ann"]), encodings={"pose": "lcm"}, schemas={"pose": schema})
+    recorder.began("ann", 0)
+    for number in range(3):
+        made = lab.pose_t()
+        made.x = number / 2
+        recorder.sent("ann", number, "pose", number, made.encode(), number)
+    recorder.ended("ann", 9, b"\x01")
+    recorder.passed(10)
+    recorder.close()
+    show = recorded_show(Recording(path))
+    assert show.reading is not None
+    show.reading.join()
+    assert show.fields().fields == {"pose": ["x"]}
+    assert show.signal("pose", "x")["lines"][0]["values"] == [0.0, 0.5, 1.0]
+    assert "0.5" in show.message(1)["payload"]
 
 
 def test_a_recording_cannot_be_driven(server: PageServer) -> None:

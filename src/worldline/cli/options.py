@@ -79,7 +79,7 @@ _SHARED = """
     --force  Replace existing files even if they aren't recordings.
     --quiet, -q  Show only the outcome.
     --watch  Show the run on a page while it happens, in a browser on this machine.
-    --port N at least 0  Port of the page (default: a free one). If it is taken, a free one is used.
+    --port N 0 to 65535  Port of the page (default: a free one). If it is taken, a free one is used.
     --host ADDRESS  Where the page is served (default: 127.0.0.1). Any other address can be reached by others.
     --no-browser  Print the page's address, and open no browser.
 """

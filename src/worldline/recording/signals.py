@@ -68,11 +68,11 @@ class Tellings(NamedTuple):
 # --- Payloads ---
 
 
-def decoders_of(run: Tellings) -> Callable[[str], Decode]:
+def decoders_of(channels: Mapping[int, Channel], scan: Scan) -> Callable[[str], Decode]:
     """Return a function that finds out, once for each topic, how its payloads are read."""
     said = {
-        channel.topic: (channel.message_encoding, run.scan.schemas.get(channel.schema_id))
-        for channel in run.channels.values()
+        channel.topic: (channel.message_encoding, scan.schemas.get(channel.schema_id))
+        for channel in channels.values()
         if channel.metadata != LOST_CHANNEL and "worldline" not in channel.metadata
     }
 
@@ -86,7 +86,7 @@ def decoders_of(run: Tellings) -> Callable[[str], Decode]:
                 return bytes
         if encoding == "msgpack":
             return _guarded(msgspec.msgpack.decode, msgspec.DecodeError, ValueError, TypeError, RecursionError)
-        return _read if encoding in ("", "json") else bytes
+        return read if encoding in ("", "json") else bytes
 
     return decoder
 
@@ -101,7 +101,7 @@ def _guarded(decode: Decode, *errors: type[Exception]) -> Decode:
     return read
 
 
-def _read(payload: bytes) -> Any:
+def read(payload: bytes) -> Any:
     value = decoded(payload)
     return payload if is_nothing(value) else value
 
@@ -197,7 +197,7 @@ def told_in(run: Tellings, wants: Callable[[str, str], object]) -> Iterator[Tell
 
 def told_together(run: Tellings, wants: Callable[[str, str], object]) -> Iterator[list[Telling]]:
     """Yield the same, many at a time."""
-    return told(run.sendings(), decoders_of(run), wants)
+    return told(run.sendings(), decoders_of(run.channels, run.scan), wants)
 
 
 # --- Signals ---
@@ -244,7 +244,7 @@ def signals(
             own = takers[sender, topic]
             if isinstance(values, Payloads):
                 data = values.data[first:last]
-                if len(own) == 1 and values.decode is _read and own[0].take_numbers(times[first:last], data):
+                if len(own) == 1 and values.decode is read and own[0].take_numbers(times[first:last], data):
                     continue
                 values = _decoded(data, values.decode)
             else:
@@ -287,7 +287,7 @@ def _values(run: Tellings, wants: Callable[[str, str], object]) -> Iterator[Valu
         for at, sender, topic, value, _, _ in told_in(run, wants):
             yield sender, topic, [at], [value]
         return
-    decoder = decoders_of(run)
+    decoder = decoders_of(run.channels, run.scan)
     run.check()
     try:
         for sender, topic, times, payloads in batches(
@@ -303,7 +303,7 @@ def _values(run: Tellings, wants: Callable[[str, str], object]) -> Iterator[Valu
 
 def _decoded(payloads: list[bytes], decode: Decode) -> list[Any]:
     """Decode payloads: all at once, if they are lines of JSON, which takes a third of the time."""
-    values = _of_lines(payloads, _lines) if decode is _read else None
+    values = _of_lines(payloads, _lines) if decode is read else None
     return list(map(decode, payloads)) if values is None else values
 
 
@@ -363,7 +363,7 @@ class _Taker:
     def take_numbers(self, times: list[int], payloads: list[bytes]) -> bool:
         """Take numbers out of payloads, as fast as can be; say if they aren't numbers, or can't be had like that."""
         if self._read is None:
-            way = None if callable(self._rest) else way_to(_read(payloads[0]), self._rest)
+            way = None if callable(self._rest) else way_to(read(payloads[0]), self._rest)
             self._read = _reader_of(way or ())
         found = [] if self._read is None else self._read(payloads)
         if not found or not {*map(type, found)} <= _NUMBERS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import chain, islice
 from typing import Any
 
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from worldline.history.diff.account import Sending
 from worldline.model.text import printable
 from worldline.recording.reader import Recording, intact, recorded_account, shortcoming, story
+from worldline.recording.signals import decoders_of
 from worldline.recording.walk import Record, records
 from worldline.watch.show import Show, in_background
 from worldline.watch.tape import Tape
@@ -34,7 +35,9 @@ class RecordedSource:
                     return payload
         return None
 
-    def sendings(self) -> Iterable[Sending]:
+    def sendings(
+        self, start: int = 0, stop: int | None = None, topics: Container[str] | None = None
+    ) -> Iterable[Sending]:
         return recorded_account(self._recording).sendings
 
 
@@ -51,6 +54,7 @@ def recorded_show(recording: Recording) -> Show:
         },
         Tape(rows_max=2**62, notes_max=2**62),
         source=RecordedSource(recording),
+        decoder=decoders_of(recording.channels, recording.scan),
     )
 
     def read() -> None:

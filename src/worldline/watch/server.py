@@ -88,7 +88,7 @@ class PageServer:
             elif method == "GET" and name == "fields":
                 found = show.fields()._asdict()
             elif method == "GET" and name == "scene":
-                found = show.scene()
+                found = show.scene(int(given.get("have", "0")), int(given.get("stride", "0")))
             elif method == "GET" and name == "signal":
                 found = show.signal(given["topic"], given["field"])
             elif method == "POST" and name == "order":

@@ -12,7 +12,7 @@ import threading
 import time
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from math import inf
@@ -22,12 +22,14 @@ from zlib import compress
 from msgspec import json
 
 from worldline.history.diff.account import NOTES, Sending
-from worldline.history.diff.values import decoded, is_nothing, payload_text
+from worldline.history.diff.values import payload_text
 from worldline.history.fields import fields_of
+from worldline.history.observer import MEASURE
 from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.text import printable
 from worldline.pictures.page import Page, title_of, written_page
-from worldline.watch.scene import scene_of
+from worldline.recording.signals import Decode, read
+from worldline.watch.scene import Motions, reads_worlds
 from worldline.watch.tape import ROWS_AT_ONCE, Tape
 
 POINTS_MAX = 20_000
@@ -39,7 +41,6 @@ PACKED_MESSAGES_MAX, PACKED_BYTES_MAX = 20_000, 2**21
 PACKED_POINTS_MAX = 150_000
 """Points of signals that go into a file."""
 
-_SCENE_SHARE = 0.05  # Of all time, at most, goes into finding out how the solids of a run that goes on move.
 _UNPLOTTED = NOTES.keys() - {"worldline/log", "worldline/measure", "worldline/record"}  # Whose numbers count nothing.
 _TEXT_MAX = 20_000
 _FIELDS_MAX = 500  # Of a topic.
@@ -51,7 +52,7 @@ Lines = dict[str, tuple[list[int], list[float]]]
 
 
 class Fields(NamedTuple):
-    """The numeric fields of each topic, and one that goes up and down, to begin with: a topic and a field."""
+    """The numeric fields of each topic, and one to begin with, which goes up and down if any does: topic and field."""
 
     fields: dict[str, list[str]]
     lively: list[str] | None
@@ -63,8 +64,11 @@ class MessageSource(Protocol):
     def payload(self, row: dict[str, Any]) -> bytes | None:
         """Return the payload of a row; None if it isn't kept."""
 
-    def sendings(self) -> Iterable[Sending]:
-        """Yield what was sent, as far as it is kept."""
+    def sendings(
+        self, start: int = 0, stop: int | None = None, topics: Container[str] | None = None
+    ) -> Iterable[Sending]:
+        """Yield what was sent, as far as it is kept; of a run that goes on, in the rows between these, and on these
+        topics."""
 
 
 class Show:
@@ -78,6 +82,7 @@ class Show:
         source: MessageSource | None = None,
         order: Callable[[str, dict[str, Any]], str] | None = None,
         look: Callable[[], dict[str, Any]] = dict,
+        decoder: Callable[[str], Decode] = lambda _: read,
     ) -> None:
         self.tape = tape
         self.facts = {"orders": [], **facts}
@@ -86,10 +91,11 @@ class Show:
         self._source: MessageSource = tape if source is None else source
         self._order = order
         self._look = look
+        self._decoder = reads_worlds(decoder) if facts.get("room") == "world" else decoder  # Of a topic's payloads.
         self._watched = 0.0
-        self._scene: dict[str, Any] | None = None
-        self._next_scene = 0.0
-        self._scene_lock = threading.Lock()
+        self._motions = Motions()
+        self._moved = 0  # How many rows are in there.
+        self._motions_lock = threading.Lock()
         self.placements: list[tuple[int, dict[str, str]]] = []  # Which secondary has which mover, from when on.
 
     @property
@@ -107,37 +113,39 @@ class Show:
         row = self.tape.row(place)
         if row is None:
             raise UsageError("this message isn't kept any more", advice="record the run, and view the recording")
-        return with_payload(row, self._source.payload(row))
+        return self._with_payload(row, self._source.payload(row))
+
+    def _with_payload(self, row: dict[str, Any], payload: bytes | None) -> dict[str, Any]:
+        """Return a row with its payload as a text, if that is kept."""
+        if payload is None:
+            return {**row, "payload": None, "bytes": None}
+        return {**row, "payload": _text(payload, self._decoder(row["topic"])), "bytes": len(payload)}
 
     def fields(self) -> Fields:
         """Return what numbers there are in messages."""
         found: dict[str, dict[str, None]] = {}
         looked: Counter[str] = Counter()
         values: Counter[str] = Counter()
-        moves: dict[
-            tuple[str, str], tuple[float, bool, bool]
-        ] = {}  # A field's last value, whether it has risen, and fallen.
+        moves: dict[tuple[str, str], tuple[float, bool, bool]] = {}  # A field's last value, whether it rose, and fell.
         for _, _, topic, payload, _, _ in self._source.sendings():
             if payload is None or topic in _UNPLOTTED:
                 continue
-            if looked[topic] >= _LOOKED_AT or values[topic] >= _VALUES_LOOKED_AT:
-                continue
+            if topic != MEASURE and (looked[topic] >= _LOOKED_AT or values[topic] >= _VALUES_LOOKED_AT):
+                continue  # What is measured last may be what matters: how an episode went.
             looked[topic] += 1
             names = found.setdefault(topic, {})
-            for name, value in numbers_in(payload):
+            for name, value in numbers_in(self._decoder(topic)(payload)):
                 names[name] = None
                 values[topic] += 1
                 last, rose, fell = moves.get((topic, name), (value, False, False))
                 moves[topic, name] = value, rose or value > last, fell or value < last
         listed = {topic: list(names)[:_FIELDS_MAX] for topic, names in sorted(found.items()) if names}
-        lively = (
-            [printable(topic), name]
-            for topic in listed
-            if topic not in NOTES
-            for name in listed[topic]
-            if all(moves[topic, name][1:])
+        plotted = [(topic, name) for topic in listed if topic not in NOTES for name in listed[topic]]
+        lively = max(plotted, key=lambda each: sum(moves[each][1:]), default=None)  # The first of those that move most.
+        return Fields(
+            {printable(topic): names for topic, names in listed.items()},
+            None if lively is None else [printable(lively[0]), lively[1]],
         )
-        return Fields({printable(topic): names for topic, names in listed.items()}, next(lively, None))
 
     def signal(self, topic: str, field: str) -> dict[str, Any]:
         """Return a field of a topic over time, for each sender of it."""
@@ -151,11 +159,11 @@ class Show:
     def signals(self, wanted: dict[str, list[str]]) -> list[dict[str, Any]]:
         """Return some fields of some topics over time, all from one walk through what was sent."""
         fields = {(topic, name): Lines() for topic, names in wanted.items() for name in names}
-        for sent, sender, its_topic, payload, _, _ in self._source.sendings():
+        for sent, sender, its_topic, payload, _, _ in self._source.sendings(topics=wanted):
             topic = printable(its_topic)
             if topic not in wanted or payload is None:
                 continue
-            for name, value in numbers_in(payload):
+            for name, value in numbers_in(self._decoder(its_topic)(payload)):
                 lines = fields.get((topic, name))
                 if lines is not None:
                     times, values = lines.setdefault(printable(sender), ([], []))
@@ -177,17 +185,16 @@ class Show:
         )
         return islice(rows, count)
 
-    def scene(self) -> dict[str, Any] | None:
-        """Return the solids of a world and how they move, if it is one; of a run that goes on, what was found last."""
-        with self._scene_lock:  # Pages that ask at once are given the same.
-            began = time.monotonic()
-            if began >= self._next_scene:
-                found = scene_of(self._source.sendings())
-                self._scene = None if found is None else {**found, "placements": self.placements}
-                ended = time.monotonic()
-                is_over = self.status["phase"] in ("over", "failed")
-                self._next_scene = inf if is_over else ended + (ended - began) / _SCENE_SHARE
-            return self._scene
+    def scene(self, have: int = 0, stride: int = 0) -> dict[str, Any] | None:
+        """Return the solids of a world and how they move, as far as a page hasn't got it, if it is one."""
+        if self.reading is not None:
+            self.reading.join()
+        with self._motions_lock:
+            start, self._moved = self._moved, len(self.tape)
+            if start < self._moved:
+                self._motions.take(self._source.sendings(start, self._moved))
+            found = self._motions.scene(have, stride)
+        return None if found is None else {**found, "placements": self.placements}
 
     def packed(self) -> dict[str, Any]:
         """Return all that a page could ask for, as it is answered."""
@@ -205,7 +212,7 @@ class Show:
                 break
             row = self.tape.row(place)
             if row is not None:
-                messages.append(with_payload(row, payload))
+                messages.append(self._with_payload(row, payload))
         return {
             "news": b64encode(self.news({}, rows_max=2**62)).decode(),
             "messages": messages,
@@ -226,17 +233,9 @@ class Show:
         return self._order(name, given)
 
 
-def with_payload(row: dict[str, Any], payload: bytes | None) -> dict[str, Any]:
-    """Return a row with its payload as a text, if that is kept."""
-    if payload is None:
-        return {**row, "payload": None, "bytes": None}
-    return {**row, "payload": _text(payload), "bytes": len(payload)}
-
-
-def numbers_in(payload: bytes) -> Iterator[tuple[str, float]]:
-    """Yield the numbers in a payload by the names of their fields; one that is a number itself has none."""
-    value = decoded(payload)
-    for name, each in () if is_nothing(value) else fields_of(value):
+def numbers_in(value: Any) -> Iterator[tuple[str, float]]:
+    """Yield the numbers in a payload that was read, by the names of their fields; one that is a number has none."""
+    for name, each in fields_of(value):
         if isinstance(each, int | float) and abs(each) < inf:
             with suppress(OverflowError):  # No float is as large as that.
                 yield name, float(each)
@@ -255,13 +254,13 @@ def _thinned(who: str, times: list[int], values: list[float]) -> dict[str, Any]:
     return {"who": who, "times": [times[i] for i in kept], "values": [values[i] for i in kept]}
 
 
-def _text(payload: bytes) -> str:
+def _text(payload: bytes, decode: Decode) -> str:
     """Return a payload as it is shown: all of it, if it is a text of ordinary length."""
     try:
         text = payload.decode() if payload else ""
     except UnicodeDecodeError:
-        value = decoded(payload)
-        text = payload_text(payload) if is_nothing(value) else repr(value)
+        value = decode(payload)
+        text = payload_text(payload) if isinstance(value, bytes) else repr(value)
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}… ({len(payload):,} bytes)"
 
 

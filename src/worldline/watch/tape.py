@@ -15,7 +15,7 @@ import sys
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -226,26 +226,37 @@ class Tape:
             place = row["place"] - (len(self) - len(self._payloads))
             return self._payloads[place] if 0 <= place < len(self._payloads) else None
 
-    def sendings(self) -> Iterator[Sending]:
-        """Yield the messages whose payloads are kept, in the order of sending, and then the notes."""
+    def sendings(
+        self, start: int = 0, stop: int | None = None, topics: Container[str] | None = None
+    ) -> Iterator[Sending]:
+        """Yield the messages whose payloads are kept, in the order of sending, and then the notes.
+
+        With a `stop`, those of the rows between, and no notes; a message is in rows that stand together. With `topics`,
+        those of these topics.
+        """
         with self._lock:
-            count = len(self._payloads)
-            payloads, notes = self._payloads[:], self._notes[:]
-            columns = [column[len(column) - count :] for column in self._columns.values()]
-        members, topics, reasons = (names.texts for names in self._names.values())
+            cut = len(self) - len(self._payloads)  # The payloads are those of the last rows.
+            first, last = max(start, cut), len(self) if stop is None else max(stop, cut)
+            payloads, notes = self._payloads[first - cut : last - cut], self._notes[:] if stop is None else []
+            columns = [column[first - self._cut_rows : last - self._cut_rows] for column in self._columns.values()]
+        members, named, reasons = (names.texts for names in self._names.values())
+        wanted = {number for number, text in enumerate(named) if topics is None or text in topics}
         sending: Sending | None = None
         for payload, *row in zip(payloads, *columns, strict=True):
             sent, arrival, sender, receiver, topic, number, lost = row
+            if topic not in wanted:
+                continue
             if sending is None or (int(sent), members[sender], number) != (*sending[:2], sending[5]):
                 if sending is not None:
                     yield sending
-                sending = int(sent), members[sender], topics[topic], payload, [], number
+                sending = int(sent), members[sender], named[topic], payload, [], number
             if receiver >= 0:
                 sending[4].append((int(arrival), members[receiver], 0, None if lost < 0 else reasons[lost]))
         if sending is not None:
             yield sending
         for at, who, topic, number, payload in notes:
-            yield at, members[who], topics[topic], payload, [], number
+            if topic in wanted:
+                yield at, members[who], named[topic], payload, [], number
 
     def row(self, place: int) -> dict[str, Any] | None:
         """Return what is known of one row; None if it is none of those that are there."""

@@ -7,7 +7,7 @@ let chosen = null, signals = null, story = null, playedAt = 0;
 function addView(name, title, build, isThere = () => true) {
   const place = make("section", {class: "view", role: "tabpanel", id: `view-${name}`});
   place.hidden = true;
-  const tab = make("button", {type: "button", role: "tab", id: `tab-${name}`, "aria-selected": "false", onclick: () => choose(name)}, title);
+  const tab = make("button", {type: "button", role: "tab", id: `tab-${name}`, "aria-selected": "false", onclick: event => { choose(name); if (event.detail) tab.blur(); }}, title);  // By the mouse: the keys that follow are for the view.
   byId("views").append(place); byId("tabs").append(tab);
   views.push({name, place, tab, view: build(place), isThere});
 }
@@ -60,8 +60,10 @@ function drawFrame() {
     if (status.missing?.length) figures.push(`waiting for ${status.missing.join(", ")}`);
   } else if (run.ended && !status.failure) figures.push(`at ${timeText(run.ended)}`);
   figures.push(`${(run.first + run.count).toLocaleString("en")} messages`);
-  const lost = run.losses.reduce((sum, each) => sum + each[1], 0);
-  if (lost) figures.push(`${lost.toLocaleString("en")} not received`);
+  for (const isUnderWay of [false, true]) {
+    const count = run.losses.reduce((sum, [reason, each]) => sum + (isUnderWay === (reason === UNDER_WAY) ? each : 0), 0);
+    if (count) figures.push(`${count.toLocaleString("en")} ${isUnderWay ? "under way at the end" : "not received"}`);
+  }
   byId("figures").textContent = figures.join(" · ");
   const digests = runs.map(each => each.status.digest).filter(Boolean);
   byId("digest").textContent = digests.length ? `digest ${digests.map(each => digests.length > 1 ? each.slice(0, 12) : each).join(" / ")}` : "";
@@ -179,7 +181,7 @@ function follow() {
   if (!look.follow) return;
   const isGrowing = runs.some(run => run.facts.live && ["running", "paused"].includes(run.status.phase));
   const latest = Math.max(...runs.map(run => run.latest)), end = !isGrowing && latest > 0 && latest < wholeEnd() / 2 ? latest : wholeEnd();  // What comes after is quiet.
-  look.to = end * 1.03; look.from = isGrowing ? Math.max(0, end - Math.max(end / 5, 1)) : -0.01 * end;
+  look.to = end * 1.03; look.from = isGrowing && chosen !== "signals" ? Math.max(0, end - Math.max(end / 5, 1)) : -0.01 * end;
   if (isGrowing) look.now = end;
 }
 

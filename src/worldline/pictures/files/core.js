@@ -14,6 +14,9 @@ function make(tag, attributes = {}, ...content) {
   return element;
 }
 
+// A text in which nothing is hidden, and nothing changes the direction of what is around it.
+const plain = text => text.replace(/[^\P{C}\n\t]|[\u2028\u2029]/gu, each => `\\u${each.codePointAt(0).toString(16).padStart(4, "0")}`);
+
 // --- Times, in nanoseconds ---
 
 const LARGE = [[86400e9, "d"], [3600e9, "h"], [60e9, "min"]], LARGE_FROM = 120e9;
@@ -57,9 +60,11 @@ function niceTime(least) {
 
 const ARRAYS = {d: Float64Array, i: Int32Array, I: Uint32Array};
 const SIZES = {d: 8, i: 4, I: 4};
+const WAYS = 2 ** 20;
 const ROWS_KEPT = 1000000, NOTES_KEPT = 100000;
 const LOG = "worldline/log", STATE = "worldline/state", MEASURE = "worldline/measure";
 const STEPS = new Set([STATE, MEASURE, "worldline/process", "worldline/record"]);  // Notes of what a member does by itself.
+const UNDER_WAY = "still under way at the end";  // No loss: the run was over before it arrived.
 const inked = [];  // Topics in the order in which they were first sent on, by any run: that is their color.
 
 class Run {
@@ -70,6 +75,7 @@ class Run {
     this.columns = null; this.first = 0; this.count = 0; this.longest = 0; this.firstNote = 0;
     this.latest = 0; this.ended = 0;  // When something happened last, and when the last member left.
     this.lost = [];  // The rows of messages that were lost, counted from the first there ever was.
+    this.ways = new Set();  // By which members messages have gone to which others: sender × WAYS + receiver.
     this.version = 0;
   }
 
@@ -96,11 +102,14 @@ class Run {
       this.columns[name].set(new ARRAYS[code](buffer, offset, head.count), this.count);
       offset += Math.ceil(head.count * SIZES[code] / 8) * 8;
     }
-    const {sent, arrival, topic, lost} = this.columns;
+    const {sent, arrival, sender, receiver, topic, lost} = this.columns;
+    this.underWay = this.reasons.indexOf(UNDER_WAY);
     for (let row = this.count; row < this.count + head.count; row++) {
-      if (arrival[row] > this.latest) this.latest = arrival[row];
+      const happened = lost[row] < 0 ? arrival[row] : sent[row];
+      if (happened > this.latest) this.latest = happened;
       if (arrival[row] - sent[row] > this.longest) this.longest = arrival[row] - sent[row];
-      if (lost[row] >= 0) this.lost.push(this.first + row);
+      if (this.isLost(row)) this.lost.push(this.first + row);
+      if (receiver[row] >= 0 && receiver[row] !== sender[row]) this.ways.add(sender[row] * WAYS + receiver[row]);
       if (this.inks[topic[row]] === undefined) this.ink(topic[row]);
     }
     this.count += head.count;
@@ -159,8 +168,8 @@ class Run {
 
   // Some of the rows between two, `most` of them, and of those that were lost as many again; and one in how many that is.
   some(start, stop, most) {
-    const stride = Math.max(1, Math.ceil((stop - start) / most)), rows = [], {lost} = this.columns;
-    for (let row = Math.ceil((this.first + start) / stride) * stride - this.first; row < stop; row += stride) if (stride === 1 || lost[row] < 0) rows.push(row);
+    const [places, stride] = sampled(this.first + start, this.first + stop, most), rows = [];
+    for (const place of places) if (stride === 1 || !this.isLost(place - this.first)) rows.push(place - this.first);
     if (stride > 1) {
       const place = row => lowest(this.lost.length, each => this.lost[each] >= this.first + row), from = place(start), to = place(stop);
       for (let each = from, step = Math.ceil((to - from) / most); each < to; each += step) rows.push(this.lost[each] - this.first);
@@ -172,6 +181,22 @@ class Run {
   rowAt(time) { return lowest(this.count, row => this.columns.sent[row] >= time); }
   noteAt(time) { return lowest(this.notes.length, place => this.notes[place].at >= time); }
   isFault(note) { return note.kind !== ""; }
+  isLost(row) { const loss = this.columns.lost[row]; return loss >= 0 && loss !== this.underWay; }
+}
+
+// Some of the numbers between two, `most` of them at most: one of each `stride`, a power of two, drawn by a hash. Every
+// so many-th would miss all of a kind where kinds take turns. Those of one stride are there with smaller ones, too: who
+// zooms in sees more, and nothing goes.
+function sampled(start, stop, most) {
+  let levels = 0;
+  while ((stop - start) / 2 ** levels > most) levels++;
+  const stride = 2 ** levels, found = [];
+  for (let block = Math.floor(start / stride); block * stride < stop; block++) {
+    let place = block;
+    for (let level = levels; level > 0; level--) place = 2 * place + (Math.imul(place + 31 * level, 0x9e3779b1) >>> 31);
+    if (place >= start && place < stop) found.push(place);
+  }
+  return [found, stride];
 }
 
 function lowest(count, holds) {
@@ -183,15 +208,15 @@ function lowest(count, holds) {
 // A note's payload is mostly JSON: what it says in words, and its parts.
 function noteParts(text) {
   let parts = null;
-  try { parts = JSON.parse(text); } catch { return {says: text, parts}; }
-  if (parts && typeof parts === "object") return {says: String(parts.text ?? parts.what ?? parts.kind ?? parts.process ?? parts.event ?? text), parts};
-  return {says: String(parts), parts: null};
+  try { parts = JSON.parse(text); } catch { return {says: plain(text), parts}; }
+  if (parts && typeof parts === "object") return {says: plain(String(parts.text ?? parts.what ?? parts.kind ?? parts.process ?? parts.event ?? text)), parts};
+  return {says: plain(String(parts)), parts: null};
 }
 
 // What a member holds, or what of it isn't as before.
 function stateText(state, before = {}) {
-  const value = each => each === null ? "–" : typeof each === "object" ? JSON.stringify(each) : String(each);
-  return Object.entries(state).filter(([name, each]) => !(name in before) || value(before[name]) !== value(each)).map(([name, each]) => `${name.replaceAll("_", " ")} ${value(each)}`).join(", ");
+  const value = each => each === null ? "–" : plain(typeof each === "object" ? JSON.stringify(each) : String(each));
+  return Object.entries(state).filter(([name, each]) => !(name in before) || value(before[name]) !== value(each)).map(([name, each]) => `${plain(name.replaceAll("_", " "))} ${value(each)}`).join(", ");
 }
 
 // --- What is looked at: one moment, one window of time, for all views ---
@@ -300,7 +325,7 @@ class Legend {
     const key = JSON.stringify([entries, theme.ink]);
     if (key === this.shown) return;
     this.shown = key;
-    this.body.replaceChildren(...entries.map(([text, number]) => make("span", {}, ...(number === undefined ? [] : [this.sample(number)]), text)));
+    this.body.replaceChildren(...entries.map(([text, number]) => make("span", {}, ...(number === undefined ? [] : [this.sample(number)]), make("span", {}, text))));
   }
   sample(number) {
     const canvas = make("canvas", {width: 32, height: 32}), pen = canvas.getContext("2d");

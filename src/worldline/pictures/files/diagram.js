@@ -1,7 +1,9 @@
 // The space-time diagram: a line for each member, an arrow for each message.
 
 const ARROWS_MAX = 1500;   // More can't be told apart; then every so many-th is drawn.
+const NOTES_MAX = 3000;    // Of notes, too.
 const HEADS_MAX = 500;     // And of so many, their heads can't.
+const BOLD_MAX = 200;      // And so many would be one patch of color if they were bold.
 const LABELS_MAX = 60;    // Messages whose topics are written.
 const CONE_MAX = 200000;   // Rows that are looked through for a cone.
 const FAINT = 0.15;
@@ -48,20 +50,23 @@ class Diagram {
     const {run, sheet} = this, {pen, width, height} = sheet, lane = this.lanes();
     this.spots = [];
     if (!run.columns) return;
-    const left = this.left(), bottom = height - 2 * theme.size, room = bottom - 1.6 * theme.size, count = Math.max(1, this.order.length);
-    const gap = Math.min(18 * theme.size, room / count), top = 1.6 * theme.size + (room - gap * count) / 2;
+    const start = run.rowAt(look.from - run.longest), stop = run.rowAt(look.to), [rows, stride] = run.some(start, stop, ARROWS_MAX);
+    const shown = stride > 1 ? `1 in ${stride.toLocaleString("en")} of ` : "";
+    this.legend.show([...topicsShown(run), [`${run.facts.file || ""}  ${shown}${(stop - start).toLocaleString("en")} messages`]]);
+    const left = this.left(), bottom = height - 2 * theme.size, head = Math.max(1.6 * theme.size, this.legend.body.offsetHeight + 0.5 * theme.size);
+    const room = bottom - head, count = Math.max(1, this.order.length), gap = Math.min(18 * theme.size, room / count), top = head + (room - gap * count) / 2;
     const x = drawAxis(sheet, left, width, bottom);
     const y = member => top + gap * (lane[member] + 0.5);
     this.y = y;
     for (const member of this.order) {
       const [began, ended] = run.stays.get(member) || [0, null];
-      pen.strokeStyle = theme.soft; pen.globalAlpha = 0.55; pen.lineWidth = 1.2;
+      pen.strokeStyle = theme.soft; pen.globalAlpha = Math.min(0.55, gap / 30); pen.lineWidth = 1.2;  // Of many, they are to hide no message.
       sheet.line(Math.max(left, x(began)), y(member), Math.min(width, x(ended ?? run.end)), y(member));
       pen.globalAlpha = 1;
     }
     pen.save(); pen.beginPath(); pen.rect(left, 0, width - left, height); pen.clip();
     sheet.edge = left;
-    this.drawMessages(x, y);
+    this.drawMessages(x, y, rows, stride);
     const taken = [];
     this.drawNotes(x, y, gap, taken);
     this.labelMessages(x, y, left, taken);
@@ -78,27 +83,30 @@ class Diagram {
     });
   }
 
-  drawMessages(x, y) {
-    const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns;
-    const start = run.rowAt(look.from - run.longest), stop = run.rowAt(look.to), [rows, stride] = run.some(start, stop, ARROWS_MAX);
+  // How a message is drawn: its color, and whether it arrived. One that the end overtook is no alarm.
+  inked(row) {
+    const {run} = this, isLost = run.isLost(row), isWhole = run.columns.lost[row] < 0;
+    return [isLost ? theme.alarm : isWhole ? run.color(run.columns.topic[row]) : theme.soft, isLost, isWhole];
+  }
+
+  drawMessages(x, y, rows, stride) {
+    const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver} = run.columns;
     const cone = look.selected?.run === run ? this.cone(look.selected.row) : null;
-    const shown = stride > 1 ? `1 in ${stride.toLocaleString("en")} of ` : "";
-    this.legend.show([...topicsShown(run), [`${run.facts.file || ""}  ${shown}${(stop - start).toLocaleString("en")} messages`]]);
     if (stride >= 4 && !cone) { this.drawMany(x, y, rows); return; }
-    const bold = document.documentElement.classList.contains("large") ? 2 : 1.1, groups = new Map();  // All of one look in one stroke.
+    const isBold = document.documentElement.classList.contains("large") && rows.length <= BOLD_MAX, bold = isBold ? 2 : 1.1, groups = new Map();  // All of one look in one stroke.
     for (const row of rows) {
       if (arrival[row] < look.from) continue;
-      const a = x(sent[row]), b = y(sender[row]), isLost = lost[row] >= 0, alone = receiver[row] < 0;
+      const a = x(sent[row]), b = y(sender[row]), [color, isLost, isWhole] = this.inked(row), alone = receiver[row] < 0;
       const c = alone ? a : x(arrival[row]), d = alone ? b : y(receiver[row]), isLater = isToCome(sent[row]);
       const alpha = cone ? (cone.has(row) ? 1 : 0.12) : isLater ? FAINT : stride > 1 ? 0.5 : 0.85;
-      const color = isLost ? theme.alarm : run.color(topic[row]), wide = cone?.has(row) ? 2 * bold : bold, key = `${color} ${alpha} ${isLost} ${wide}`;
+      const wide = cone?.has(row) ? 2 * bold : bold, key = `${color} ${alpha} ${isWhole} ${wide}`;
       let group = groups.get(key);
-      if (!group) groups.set(key, group = {color, alpha, wide, dash: isLost ? [4, 3] : [], lines: new Path2D(), heads: new Path2D(), crosses: new Path2D()});
+      if (!group) groups.set(key, group = {color, alpha, wide, dash: isWhole ? [] : [4, 3], lines: new Path2D(), heads: new Path2D(), crosses: new Path2D()});
       if (alone) { group.lines.moveTo(a + 2.5, b); group.lines.arc(a, b, 2.5, 0, 7); }
       else {
         group.lines.moveTo(a, b); group.lines.lineTo(c, d);
         if (isLost) { group.crosses.moveTo(c - 4, d - 4); group.crosses.lineTo(c + 4, d + 4); group.crosses.moveTo(c - 4, d + 4); group.crosses.lineTo(c + 4, d - 4); }
-        else if (rows.length <= HEADS_MAX) headOf(group.heads, a, b, c, d);
+        else if (isWhole && rows.length <= HEADS_MAX) headOf(group.heads, a, b, c, d);
       }
       this.spots.push([a, b, c, d, row]);
     }
@@ -118,10 +126,10 @@ class Diagram {
 
   // Many arrows at once: as lines, all of a color in one stroke.
   drawMany(x, y, rows) {
-    const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns, lines = new Map();
+    const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver} = run.columns, lines = new Map();
     for (const row of rows) {
       if (receiver[row] < 0 || arrival[row] < look.from) continue;
-      const color = lost[row] >= 0 ? theme.alarm : run.color(topic[row]);
+      const [color] = this.inked(row);
       let line = lines.get(color);
       if (!line) lines.set(color, line = new Path2D());
       line.moveTo(x(sent[row]), y(sender[row])); line.lineTo(x(arrival[row]), y(receiver[row]));
@@ -140,17 +148,17 @@ class Diagram {
     taken.push(...this.order.map(member => [left, y(member) - 2, sheet.width, y(member) + 2]));
     for (let row = start; row < stop; row++) {
       if (receiver[row] < 0 || arrival[row] < look.from || cone && !cone.has(row) || isToCome(sent[row])) continue;
-      const text = run.topics[topic[row]] + (lost[row] >= 0 ? ` ✕ ${run.reasons[lost[row]]}` : "");
+      const text = fitted(sheet.pen, run.topics[topic[row]], 14 * theme.size) + (run.isLost(row) ? ` ✕ ${run.reasons[lost[row]]}` : "");
       const spots = [0.5, 0.38, 0.62, 0.26, 0.74].map(share => [x(sent[row] + (arrival[row] - sent[row]) * share), y(sender[row]) + (y(receiver[row]) - y(sender[row])) * share + 0.3 * theme.size]);
-      sheet.label(text, spots, lost[row] >= 0 ? theme.alarm : run.color(topic[row]), taken, "center");
+      sheet.label(text, spots, this.inked(row)[0], taken, "center");
     }
   }
 
   drawNotes(x, y, gap, taken) {
     const {run, sheet} = this, {pen} = sheet, start = run.noteAt(look.from), stop = run.noteAt(look.to);
-    const stride = Math.max(1, Math.ceil((stop - start) / 3000)), steps = [];
-    for (let place = start; place < stop; place += stride) {
-      const note = run.notes[place], a = x(note.at), b = y(note.who), fault = run.isFault(note), log = note.topic === LOG;
+    const steps = [];
+    for (const number of sampled(run.firstNote + start, run.firstNote + stop, NOTES_MAX)[0]) {
+      const note = run.notes[number - run.firstNote], a = x(note.at), b = y(note.who), fault = run.isFault(note), log = note.topic === LOG;
       pen.fillStyle = pen.strokeStyle = fault ? theme.alarm : log ? theme.mark : theme.soft;
       pen.lineWidth = 1.5; pen.globalAlpha = isToCome(note.at) ? FAINT : 1;
       if (fault) cross(sheet, a, b, 6); else { pen.beginPath(); pen.arc(a, b, log ? 3.5 : 2, 0, 7); pen.fill(); }
@@ -314,5 +322,5 @@ function inspect(what) {
   try { payload = JSON.stringify(JSON.parse(payload), null, 2); } catch { /* It is no JSON, and is shown as it is. */ }
   place.append(make("button", {type: "button", "aria-label": "close", onclick: () => { look.selected = null; inspect(null); redraw(); }}, "×"),
     make("h2", {}, what.title), make("table", {}, ...what.rows.map(([name, value]) => make("tr", {}, make("th", {}, name), make("td", {class: "wide"}, value)))),
-    make("pre", {id: "payload"}, payload));
+    make("pre", {id: "payload"}, plain(payload)));
 }

@@ -13,7 +13,7 @@ class Overview {
   counts(run) {
     const known = this.counted.get(run);
     if (known && known.version === run.version && known.now === look.now) return known.counts;
-    const counts = run.members.map(() => ({sent: 0, received: 0, lost: 0, last: 0})), until = run.facts.live && look.follow ? Infinity : look.now;
+    const counts = run.members.map(() => ({sent: 0, received: 0, lost: 0, last: 0})), until = look.follow && (run.facts.live || !look.now) ? Infinity : look.now;  // All there is, before a moment was chosen.
     for (const {who, at} of run.notes) { if (at > until) break; counts[who].last = Math.max(counts[who].last, at); }
     counts.reasons = until === Infinity ? run.losses : run.reasons.map(reason => [reason, 0]);
     if (run.columns) {
@@ -47,7 +47,7 @@ class Overview {
       .filter(row => row.name || row.sent).sort((a, b) => a.name.localeCompare(b.name, undefined, {numeric: true})).slice(0, 1000);
     const losses = counts.reasons.filter(([, count]) => count), fine = value => value ? value.toLocaleString("en") : "";
     const parts = () => [
-      make("table", {class: "members"}, make("tr", {}, ...[runs.length > 1 ? run.facts.file : "", standings.size ? "state" : "", "time", "sent", "received", "lost", ""].map(text => make("th", {}, text))),
+      make("table", {class: "members"}, make("tr", {}, ...[runs.length > 1 ? run.facts.file : "", standings.size ? "state" : "", "time", "sent", "received", "not received", ""].map(text => make("th", {}, text))),
         ...rows.map(row => make("tr", {class: row.holds ? "holder" : null}, make("td", {}, row.name || "(outside)"), make("td", {}, row.standing?.state ?? ""),
           make("td", {class: "number"}, timeText(row.standing?.now ?? row.last)), ...[row.sent, row.received, row.lost].map(value => make("td", {class: "number"}, fine(value))),
           make("td", {}, row.standing?.remark ?? "")))),

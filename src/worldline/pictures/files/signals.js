@@ -1,13 +1,15 @@
 // Signals: fields of messages over time, on the same window as the diagram.
 
+const REFRESH_SHARE = 0.05;
+
 class Signals {
   constructor(place) {
-    this.lines = []; this.tree = make("div", {class: "fields"}, "reading…");
+    this.tree = make("div", {class: "fields"}, "reading…");
     this.sheet = new Sheet(place, () => this.draw());
     this.sheet.canvas.classList.add("beside");
     place.append(this.tree);
     navigable(this.sheet, () => this.left, (x, y, time) => setNow(time), (x, y) => { this.mouse = x < 0 ? null : [x, y]; redraw(); });
-    this.left = 60; this.asked = -1; this.picked = new Set();
+    this.left = 60; this.asked = -1; this.picked = new Map(); this.due = 0;
     this.filter = make("input", {type: "search", placeholder: "find a field", "aria-label": "find a field"});
   }
 
@@ -26,13 +28,15 @@ class Signals {
     this.tree.textContent = "";
     this.hasNone = this.tree.hidden = !Object.keys(found).length;
     this.sheet.canvas.classList.toggle("beside", !this.hasNone);
-    if (!this.picked.size && !this.isTouched && !this.hasNone)  // Nothing to see is no way to begin: what members measure last is mostly a result.
-      this.pick(...(found[MEASURE] ? [MEASURE, found[MEASURE].at(-1)] : best ?? Object.entries(found).map(([topic, fields]) => [topic, fields[0]])[0]), true);
+    if (!this.isTouched && !this.hasNone) {  // Nothing to see is no way to begin: what members measure last is mostly a result.
+      const first = found[MEASURE] ? [MEASURE, found[MEASURE].at(-1)] : best ?? Object.entries(found).map(([topic, fields]) => [topic, fields[0]])[0];
+      if (!this.picked.has(JSON.stringify(first))) { this.picked.clear(); this.pick(...first, true); }
+    }
     const labels = [];
     for (const [topic, fields] of Object.entries(found))
       this.tree.append(make("details", {open: Object.keys(found).length <= 6}, make("summary", {}, topic), ...fields.map(field => {
         const box = make("input", {type: "checkbox", onchange: () => { this.isTouched = true; this.pick(topic, field, box.checked); }});
-        box.checked = this.picked.has(`${topic} ${field}`);
+        box.checked = this.picked.has(JSON.stringify([topic, field]));
         labels.push([`${topic}.${field}`.toLowerCase(), make("label", {}, box, ` ${field || "(value)"}`)]);
         return labels.at(-1)[1];
       })));
@@ -44,29 +48,37 @@ class Signals {
     redraw();
   }
 
+  // Draw a field, or no longer; what is drawn of it stays until there is more.
   async pick(topic, field, on) {
-    const key = `${topic} ${field}`;
-    this.lines = this.lines.filter(line => line.key !== key);
-    if (on) this.picked.add(key); else this.picked.delete(key);
+    const key = JSON.stringify([topic, field]), lines = [];
+    if (on) this.picked.set(key, {topic, field, lines: this.picked.get(key)?.lines ?? lines}); else this.picked.delete(key);
     if (on) for (const run of runs) {
       try {
         const found = await ask("signal", {show: run.number, topic, field});
         for (const {who, times, values} of found.lines)
-          this.lines.push({key, run, topic, field, name: `${topic}${field ? "." + field : ""}  ${who}${runs.length > 1 ? "  " + (run.facts.file || "") : ""}`, times, values});
-      } catch (error) { if (runs.length === 1) inspect({title: key, rows: [], payload: error.message}); }
+          lines.push({run, topic, field, name: `${topic}${field ? "." + field : ""}  ${who}${runs.length > 1 ? "  " + (run.facts.file || "") : ""}`, times, values});
+      } catch (error) { if (runs.length === 1) inspect({title: topic, rows: [], payload: error.message}); }
     }
+    if (this.picked.has(key)) this.picked.get(key).lines = lines;
     redraw();
   }
 
+  get lines() { return [...this.picked.values()].flatMap(each => each.lines); }
+
+  // Ask again what the lines are, for a small part of all time: a run that goes on is to go on.
   async refresh() {
-    for (const key of this.picked) { const [topic, field] = key.split(/ (?=[^ ]*$)/); await this.pick(topic, field ?? "", true); }
+    const began = performance.now();
+    if (began < this.due) return;
+    for (const {topic, field} of [...this.picked.values()]) await this.pick(topic, field, true);
+    const ended = performance.now();
+    this.due = ended + (ended - began) / REFRESH_SHARE;
   }
 
   draw() {
-    const {sheet} = this, {pen, width, height} = sheet, bottom = height - 2 * theme.size;
-    if (!this.lines.length) { sheet.write(this.hasNone ? "no message has a number in it that can be read" : "pick a field at the left", width / 2, height / 2, theme.soft, "center"); return; }
+    const {sheet, lines} = this, {pen, width, height} = sheet, bottom = height - 2 * theme.size;
+    if (!lines.length) { sheet.write(this.hasNone ? "no message has a number in it that can be read" : this.picked.size ? "reading…" : "pick a field", width / 2, height / 2, theme.soft, "center"); return; }
     let low = Infinity, high = -Infinity;
-    for (const {times, values} of this.lines) {
+    for (const {times, values} of lines) {
       const start = Math.max(0, lowest(times.length, place => times[place] >= look.from) - 1);
       const stop = Math.min(times.length, lowest(times.length, place => times[place] > look.to) + 1);
       for (let place = start; place < stop; place++) { low = Math.min(low, values[place]); high = Math.max(high, values[place]); }
@@ -84,7 +96,7 @@ class Signals {
       sheet.write(value.toFixed(digits), this.left - 6, y(value) + 4, theme.soft, "right");
     }
     pen.save(); pen.beginPath(); pen.rect(this.left, 0, width - this.left, bottom); pen.clip();
-    this.lines.forEach((line, number) => {
+    lines.forEach((line, number) => {
       const {times, values} = line, start = Math.max(0, lowest(times.length, place => times[place] >= look.from) - 1);
       pen.strokeStyle = colorOf(number); pen.lineWidth = 1.8; pen.setLineDash(line.run.number ? [6, 4] : []); pen.beginPath();
       for (let place = start; place < times.length; place++) {
@@ -97,9 +109,9 @@ class Signals {
       if (stop - start < (width - this.left) / 12) for (let place = start; place < stop; place++) { pen.beginPath(); pen.arc(x(times[place]), y(values[place]), 3, 0, 7); pen.fillStyle = colorOf(number); pen.fill(); }
     });
     pen.setLineDash([]); pen.restore();
-    const room = Math.max(1, Math.floor(0.6 * bottom / (1.2 * theme.size))), more = this.lines.length - room;
+    const room = Math.max(1, Math.floor(0.6 * bottom / (1.2 * theme.size))), more = lines.length - room;
     if (more > 0) sheet.write(`and ${more} more`, this.left + 14, 1.2 * theme.size * (room + 1), theme.soft);
-    this.lines.slice(0, room).forEach((line, number) => {
+    lines.slice(0, room).forEach((line, number) => {
       const at = lowest(line.times.length, place => line.times[place] > look.now) - 1;
       const value = at < 0 ? "" : `  ${Number(line.values[at].toPrecision(6))}`;
       sheet.write(line.name + value, this.left + 14, 1.2 * theme.size * (number + 1), colorOf(number));

@@ -212,9 +212,13 @@ class Space {
     const size = Math.max(2, Math.min(0.5 * theme.size, 40 / Math.sqrt(agents.size)));
     const small = messages.length > 100 ? 3 : 6;
     for (const {a, b, row} of messages) {
-      const {sent, arrival, topic, lost} = this.run.columns, share = (look.now - sent[row]) / (arrival[row] - sent[row]);
-      pen.fillStyle = lost[row] >= 0 ? theme.alarm : this.run.color(topic[row]);
+      const {sent, arrival, topic} = this.run.columns, share = (look.now - sent[row]) / (arrival[row] - sent[row]);
+      pen.fillStyle = this.run.isLost(row) ? theme.alarm : this.run.color(topic[row]);
       pen.fillRect(x(a[axes[0]] + (b[axes[0]] - a[axes[0]]) * share) - small / 2, y(a[axes[1]] + (b[axes[1]] - a[axes[1]]) * share) - small / 2, small, small);
+    }
+    for (const agent of agents.values()) {  // Names are to cover no body.
+      const spot = this.where(agent, look.now), [px, py] = spot ? [x(spot[axes[0]]), y(spot[axes[1]])] : [-size, -size];
+      taken.push([px - size, py - size, px + size, py + size]);
     }
     for (const [member, agent] of agents) {
       const spot = this.where(agent, look.now), last = agent.pieces.at(-1).place;

@@ -42,6 +42,8 @@ class Story {
       item.firstElementChild.toggleAttribute("aria-current", number === look.step);
       item.firstElementChild.classList.toggle("later", number > look.step);
     });
-    this.list.children[look.step]?.scrollIntoView({block: "center"});
+    const current = this.list.children[look.step];
+    if (this.list.contains(document.activeElement)) current?.firstElementChild.focus({preventScroll: true});
+    current?.scrollIntoView({block: "center"});
   }
 }

@@ -33,8 +33,18 @@ class World {
   }
 
   async open() {
-    const found = await ask("scene", {show: 0});
+    const found = await ask("scene", {show: 0, have: this.scene?.kept ?? 0, stride: this.scene?.stride ?? 0});
     if (!found) return;
+    const {first, times, ways} = found;
+    if (first) {  // It goes on from there.
+      found.times = [...this.scene.times.slice(0, first), ...times];
+      found.ways = Object.fromEntries(Object.entries(this.scene.ways).map(([frame, way]) => [frame, way.slice(0, first)]));
+      for (const [frame, way] of Object.entries(ways)) {
+        const before = found.ways[frame] ??= [];
+        while (before.length < first) before.push(before.at(-1) ?? way[0]);
+        before.push(...way);
+      }
+    }
     if (!this.scene && new Set(found.solids.map(({name, frame}) => frame === "world" ? "" : name.split("/")[0])).size > CROWD) this.tilt = 1;  // They stand in each other's light.
     this.scene = found;
     this.readPlacements(found.placements ?? []);
