@@ -107,7 +107,7 @@ class RandomModel:
                     break
         env = self.env
         self.log.append(("end", env.now, type(env.now).__name__, env.peek(), next(env._eid)))
-        return self.log
+        return self.log.copy()  # Generators that are left may be closed when the model goes, and log that.
 
     def has_run(self, end: Any) -> bool:
         env = self.env
