@@ -1,6 +1,6 @@
 """Ends a program's thread that catches whatever is raised, and goes on.
 
-Where it goes on, at whatever line of Python, `Ending` is raised: also where one was caught. So none of what the
+Where it goes on, at whatever line of Python, `ThreadEnding` is raised: also where one was caught. So none of what the
 program's functions do comes to anything, until all of them have ended.
 """
 
@@ -13,7 +13,7 @@ from threading import get_ident
 from types import FrameType
 
 
-class Ending(BaseException):
+class ThreadEnding(BaseException):
     """Ends the functions of a program, one after the other.
 
     `sys.settrace` puts an end to it, and may raise the last one.
@@ -31,7 +31,7 @@ _OUTERMOST = ("_run", "live")  # Our own functions, in `machine` and `threads`, 
 
 def end_thread() -> None:
     """Let the program's functions that are being called in this thread end, and any that they call on their way."""
-    stop = partial(_raise_soon, get_ident(), Ending)
+    stop = partial(_raise_soon, get_ident(), ThreadEnding)
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if not str(frame.f_globals.get("__name__")).startswith("worldline."):

@@ -179,7 +179,7 @@ def _run(computer: Computer, software: Software) -> ProgramKilled | None:
             raise
         try:
             sys.settrace(trace)
-        except endings.Ending:
+        except endings.ThreadEnding:
             sys.settrace(trace)
     if isinstance(computer.over, ProgramKilled):
         return computer.over

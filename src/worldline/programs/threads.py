@@ -187,7 +187,7 @@ def _begin(computer: Computer, body: Callable[[], Any], thread: Any) -> int:
             if computer.over is not None:
                 try:
                     sys.settrace(None)
-                except endings.Ending:
+                except endings.ThreadEnding:
                     sys.settrace(None)
                 _active.pop(computer.ident + made.number, None)
             here.computer = here.thread = None

@@ -168,10 +168,15 @@ class Workspace:
         modules, elsewhere = sys.modules, self._elsewhere
         if elsewhere is None:
             elsewhere = self._elsewhere = {"__main__": types.ModuleType("__main__")}  # A function has none of its own.
+            libraries = _known_libraries.setdefault(self._prefix, {})
             for name, module in list(modules.items()):
+                if libraries.get(name) is module:
+                    continue
                 is_own = self.is_own(getattr(module, "__file__", None)) and not name.startswith("worldline")
                 if is_own or is_refused(name):  # What the process has loaded, the program can't.
                     self._names[name] = None
+                else:
+                    libraries[name] = module
         for name in self._names:
             there, own = modules.pop(name, None), elsewhere.pop(name, None)
             if own is not None:
@@ -231,6 +236,9 @@ class Workspace:
         self.zone = zone
         _change_zone(zone)
 
+
+# The modules of the process that aren't those of programs below a directory: there are a thousand, at each start.
+_known_libraries: dict[str, dict[str, types.ModuleType]] = {}
 
 _environ: Any = os.environ
 _environb: Any = os.environb
