@@ -61,19 +61,15 @@ def seconds(text: str) -> float:
 
 
 def run(target: str, *options: str, watched: bool) -> tuple[float, float]:
-    """Return how long a run took, and how much processor time it and all its processes did."""
-    before = os.times()
-    took = _run(target, *options, watched=watched)
-    after = os.times()
-    return took, after.children_user + after.children_system - before.children_user - before.children_system
+    """Return how long a run took, and the processor time of its own process.
 
-
-def _run(target: str, *options: str, watched: bool) -> float:
+    Participants have theirs, of which they spend much on waiting: how much depends on what else the machine does.
+    """
     command = [sys.executable, "-m", "worldline", "run", target, "--no-record", "--quiet", *options]
-    if not watched:
-        return seconds(subprocess.run(command, capture_output=True, text=True, check=False).stdout)
+    if watched:
+        command += ["--watch", "--no-browser"]
     running = subprocess.Popen(
-        [*command, "--watch", "--no-browser"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=_interruptible
     )
     assert running.stdout is not None
     over, said = threading.Event(), []
@@ -93,13 +89,19 @@ def _run(target: str, *options: str, watched: bool) -> float:
             page = threading.Thread(target=look, args=(line.split()[1],), daemon=True)
             page.start()
         if "its page stays" in line:
-            break
-    over.set()
-    if page is not None:
-        page.join()
-    running.send_signal(signal.SIGINT)
+            over.set()
+            if page is not None:
+                page.join()
+            running.send_signal(signal.SIGINT)
+    os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOWAIT)  # So it can still be asked.
+    ticks = Path(f"/proc/{running.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     running.wait()
-    return seconds("".join(said))
+    return seconds("".join(said)), sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def _interruptible() -> None:
+    """Let Ctrl-C end it, even if this was started in the background of a shell."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def throughput(repeat: int, folder: Path) -> None:
@@ -113,7 +115,7 @@ def throughput(repeat: int, folder: Path) -> None:
                 took, processor = run(str(folder / "rally.toml"), "--executor", executor, watched=is_watched)
                 _, starting = run(str(folder / "start.toml"), "--executor", executor, watched=is_watched)
                 figures.append((took, processor - starting))
-        for place, what in enumerate(("by the clock", "of processor time, without what a start takes")):
+        for place, what in enumerate(("by the clock", "of the run's own processor time, without what a start takes")):
             usual, beside = (statistics.median(each[place] for each in figures) for figures in (plain, watched))
             print(
                 f"{executor}: {usual:.2f} s {what}, with its page {beside:.2f}: {usual / beside:.0%} of the throughput"
@@ -206,6 +208,7 @@ def soak(seconds_max: float, folder: Path) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=_interruptible,
     )
     assert running.stdout is not None
     url = next(line for line in running.stdout if line.startswith("page: ")).split()[1]
