@@ -1,3 +1,5 @@
+cimport cython
+
 from worldline.federation.server.host cimport Host
 from worldline.federation.server.run_journal cimport RunJournal
 from worldline.federation.server.session cimport Session
@@ -21,6 +23,9 @@ cdef class Rejoining:
     cdef bint _enrolls
     cdef long long _heard
 
+    @cython.locals(host=Host)
     cpdef hear(self, Session session, list events, frame=*)
+    @cython.locals(events=list)
     cdef _write(self)
+    @cython.locals(host=Host, session=Session)
     cpdef bint answered(self, action) except -1

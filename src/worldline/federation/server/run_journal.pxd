@@ -1,6 +1,8 @@
+cimport cython
+
 from worldline.federation.calls cimport write_record as _write
 
-cdef int _HEARD, _ANSWERED, _GRANTED
+cdef int _HEARD, _ANSWERED, _GRANTED, _KIND_SHIFT
 cdef long long _RECORD_SIZE
 
 
@@ -23,4 +25,5 @@ cdef class RunJournal:
     cpdef long long heard(self, str name, body) except -1
     cpdef answered(self, str name, data)
     cpdef granted(self, str name, body)
+    @cython.locals(last=list, place="long long", end="long long", mixed="unsigned int")
     cdef long long _append(self, int kind, str name, body) except -1

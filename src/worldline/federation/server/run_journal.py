@@ -193,8 +193,8 @@ class RunJournal:
         end = place + _RECORD_SIZE + len(body)
         if end + _RECORD_SIZE > self._room:
             self._grow(end + _RECORD_SIZE)
-        last = self._last
-        self._check = _write(self._map, place, self._check, last[number], kind << _KIND_SHIFT | number, body)
+        last, mixed = self._last, kind << _KIND_SHIFT | number
+        self._check = _write(self._map, place, self._check, last[number], mixed, body)
         last[number] = place
         self.size = end
         return place
