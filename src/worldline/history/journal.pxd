@@ -26,7 +26,7 @@ cdef class Journal:
     @cython.locals(received=tuple)
     cpdef note_received(self, long long now, list messages)
     cpdef note_fate(self, long long at, str what)
-    cdef _note(self, tuple note, payload)
+    cdef _note(self, tuple note)
     cdef _catch_up_if_due(self)
     @cython.locals(parts=list, start=Py_ssize_t, fresh=bytearray)
     cdef _catch_up(self)

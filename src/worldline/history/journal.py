@@ -107,7 +107,7 @@ class Journal:
         self.received = self._marked_received
 
     def note_sent(self, at: int, topic: str, payload: bytes) -> None:
-        self._note((_SENT, self.sent, at, topic, payload), payload)
+        self._note((_SENT, self.sent, at, topic, payload))
         if self.entries is not None:
             self.entries.append(Sent(self.sent, at, topic, payload))
         self.sent += 1
@@ -117,15 +117,14 @@ class Journal:
         self._catch_up_if_due()  # Before and not after: it may be taken back.
         received = (_RECEIVED, now)
         for message in messages:
-            self._note(received + message, message[-1])
+            self._note(received + message)
         if self.entries is not None:
             self.entries += [Received(now, message) for message in messages]
         self.received += len(messages)
 
     def note_fate(self, at: int, what: str) -> None:
         """Note what has happened to the participant: a crash, a hang, an emergency stop."""
-        said = what.encode()
-        self._note((_BEFELL, at, said), said)
+        self._note((_BEFELL, at, what.encode()))
         if self.entries is not None:
             self.entries.append(Befell(at, what))
 
@@ -165,8 +164,9 @@ class Journal:
         digest: bytes = self._hash.digest()
         return digest
 
-    def _note(self, note: tuple[object, ...], payload: bytes) -> None:
-        """Have what happened hashed in its turn. The last of a note is its payload."""
+    def _note(self, note: tuple[object, ...]) -> None:
+        """Have what happened hashed in its turn."""
+        payload: Any = note[-1]
         if len(payload) >= _HEAVY:
             self._unhashed += _encode((*note[:-1], b""))[:-2] + _HEAVY_HEAD + len(payload).to_bytes(4, "big")
             self._heavy.append((len(self._unhashed), payload))

@@ -31,15 +31,14 @@ cdef inline void put_bytes(Writer* out, const void* data, Py_ssize_t size) noexc
 
 cdef inline void put_head(Writer* out, unsigned char kind, unsigned long long number, int size) noexcept:
     """Write a kind, and a number of so many bytes, the most significant first."""
+    cdef int each
     if out.end - out.at <= size:
         out.fits = False
         return
     out.at[0] = kind
-    out.at += 1
-    while size:
-        size -= 1
-        out.at[0] = <unsigned char>(number >> 8 * size)
-        out.at += 1
+    for each in range(size):
+        out.at[size - each] = <unsigned char>(number >> 8 * each)
+    out.at += size + 1
 
 
 cdef inline void put_number(Writer* out, number) noexcept:
@@ -123,8 +122,10 @@ cdef inline int put_value(Writer* out, value) except -1:
 
 cdef inline int append(bytearray target, const void* data, Py_ssize_t size) except -1:
     """Put bytes behind what is there."""
-    cdef Py_ssize_t before = PyByteArray_GET_SIZE(target)
-    PyByteArray_Resize(target, before + size)
+    cdef Py_ssize_t before = PyByteArray_GET_SIZE(target), after = before + size
+    if before and (before ^ after) > before:  # It passes a power of two; by itself it takes an eighth more.
+        PyByteArray_Resize(target, 2 * after)
+    PyByteArray_Resize(target, after)
     memcpy(PyByteArray_AS_STRING(target) + before, data, size)
     return 0
 

@@ -139,7 +139,7 @@ class ChunkedFile:
     def show(self) -> None:
         """Let those see the chunk in progress who read the file as it is now, for instance after a crash."""
         if self._output.has_tail and self._shown < len(self._chunk):
-            self._output.show(self._chunk[self._shown :])
+            self._output.show(bytes(self._chunk[self._shown :]))
             self._shown = len(self._chunk)
 
     def finish(self) -> None:
