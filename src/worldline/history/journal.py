@@ -10,34 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, msgpack
 
 from worldline.history.resumable_hash import HashState, ResumableHash
 from worldline.model.message import Message
 
-if TYPE_CHECKING:
-    import worldline.uncompiled as cython
-else:
-    try:
-        import cython
-    except ImportError:
-        import worldline.uncompiled as cython
-
 DIGEST_SIZE = 16
 
 _encode = msgpack.Encoder().encode
 _SENT, _RECEIVED, _BEFELL = 0, 1, 2
-_HASH_EVERY = 2**12  # Bytes: hashing many notes together costs much less than one by one.
-_HEAVY = 2**16  # As much isn't copied to be hashed.
+_HASH_EVERY = 64
+_HEAVY = 2**16  # As much isn't kept for long, nor copied to be hashed.
 _HEAVY_HEAD = b"\xc6"  # Before the length of so many bytes, in four.
-
-if not cython.compiled:  # Otherwise `journal.pxd` imports one in C.
-
-    def pack(target: bytearray, value: object) -> bool:
-        target += _encode(value)
-        return True
 
 
 class Sent(Struct, frozen=True, array_like=True):
@@ -83,48 +69,53 @@ class Journal:
 
     def __init__(self, *, keep: bool = False) -> None:
         self._hash: Any = blake2b(digest_size=DIGEST_SIZE)
-        self._unhashed = bytearray()
-        self._heavy: list[tuple[int, bytes]] = []  # Payloads that belong in there, and where.
+        self._unhashed: list[tuple[object, ...]] = []  # Hashing many together costs much less than one by one.
+        self._weight = 0  # How long their payloads are, together.
         self.entries: list[Entry] | None = [] if keep else None
         self.asides: list[tuple[int, Aside]] = []
         self.sent = 0
         self.received = 0
-        self._marked = self._marked_heavy = 0
+        self._marked = 0
         self._marked_received = 0
 
     def mark(self) -> None:
         """Remember this place, so that what is received from here on can be taken back."""
-        self._catch_up_if_due()
-        self._marked, self._marked_heavy = len(self._unhashed), len(self._heavy)
+        if len(self._unhashed) >= _HASH_EVERY or self._weight >= _HEAVY:
+            self._catch_up()
+        self._marked = len(self._unhashed)
         self._marked_received = self.received
 
     def take_back(self) -> None:
         """Forget all since `mark`; nothing has been sent since."""
         del self._unhashed[self._marked :]
-        del self._heavy[self._marked_heavy :]
         if self.entries is not None and self.received > self._marked_received:
             del self.entries[self._marked_received - self.received :]
         self.received = self._marked_received
 
     def note_sent(self, at: int, topic: str, payload: bytes) -> None:
-        self._note((_SENT, self.sent, at, topic, payload))
+        self._unhashed.append((_SENT, self.sent, at, topic, payload))
         if self.entries is not None:
             self.entries.append(Sent(self.sent, at, topic, payload))
         self.sent += 1
-        self._catch_up_if_due()
+        self._weight += len(payload)
+        if len(self._unhashed) >= _HASH_EVERY or self._weight >= _HEAVY:
+            self._catch_up()
 
     def note_received(self, now: int, messages: list[Message]) -> None:
-        self._catch_up_if_due()  # Before and not after: it may be taken back.
+        # Before and not after: it may be taken back.
+        if len(self._unhashed) >= _HASH_EVERY or self._weight >= _HEAVY:
+            self._catch_up()
         received = (_RECEIVED, now)
         for message in messages:
-            self._note(received + message)
+            self._unhashed.append(received + message)
+            self._weight += len(message.payload)
         if self.entries is not None:
             self.entries += [Received(now, message) for message in messages]
         self.received += len(messages)
 
     def note_fate(self, at: int, what: str) -> None:
         """Note what has happened to the participant: a crash, a hang, an emergency stop."""
-        self._note((_BEFELL, at, what.encode()))
+        self._unhashed.append((_BEFELL, at, what.encode()))
         if self.entries is not None:
             self.entries.append(Befell(at, what))
 
@@ -164,29 +155,25 @@ class Journal:
         digest: bytes = self._hash.digest()
         return digest
 
-    def _note(self, note: tuple[object, ...]) -> None:
-        """Have what happened hashed in its turn."""
-        payload: Any = note[-1]
-        if len(payload) >= _HEAVY:
-            self._unhashed += _encode((*note[:-1], b""))[:-2] + _HEAVY_HEAD + len(payload).to_bytes(4, "big")
-            self._heavy.append((len(self._unhashed), payload))
-        elif not pack(self._unhashed, note):
-            self._unhashed += _encode(note)
-
-    def _catch_up_if_due(self) -> None:
-        if len(self._unhashed) >= _HASH_EVERY or self._heavy:
-            self._catch_up()
-
     def _catch_up(self) -> None:
-        parts: list[bytes | bytearray] = []
-        start, fresh = 0, bytearray()
-        for place, payload in self._heavy:
-            parts += [self._unhashed[start:place], payload]
-            start = place
-        parts.append(self._unhashed[start:] if start else self._unhashed)
-        self._unhashed, self._heavy = fresh, []
-        for part in parts:
-            self._hash.update(part)
+        if self._weight >= _HEAVY:
+            for note in self._unhashed:
+                self._hash_one(note, note[-1])  # type: ignore[arg-type] # The last of each is its payload.
+        else:
+            # Encoded together they are a list: what its items are encoded to, behind its head.
+            count = len(self._unhashed)
+            head = 1 if count < 16 else 3 if count < 2**16 else 5
+            self._hash.update(memoryview(_encode(self._unhashed))[head:])
+        self._unhashed.clear()
+        self._weight = 0
+
+    def _hash_one(self, note: tuple[object, ...], payload: bytes) -> None:
+        if len(payload) < _HEAVY:
+            self._hash.update(_encode(note))
+            return
+        without = _encode((*note[:-1], b""))[:-2]
+        self._hash.update(without + _HEAVY_HEAD + len(payload).to_bytes(4, "big"))
+        self._hash.update(payload)
 
 
 def run_digest(participants: Iterable[tuple[str, int, bytes]]) -> bytes:
