@@ -40,6 +40,8 @@ COMPILED = (
     "worldline.federation.server.session",
     "worldline.federation.server.host",
     "worldline.federation.server.connection",
+    "worldline.federation.server.run_journal",
+    "worldline.federation.server.rejoining",
     "worldline.federation.inprocess.strand",
     "worldline.federation.inprocess.run",
     "worldline.kernel.draws",

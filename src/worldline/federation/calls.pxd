@@ -40,3 +40,8 @@ cdef class Mutex:
 cdef class ReentrantMutex(Mutex):
     cdef unsigned long _owner
     cdef Py_ssize_t _depth
+
+
+cpdef unsigned int write_record(
+    room, Py_ssize_t place, unsigned int check, unsigned long long before, unsigned int mixed, body
+) except? 0

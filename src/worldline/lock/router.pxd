@@ -35,7 +35,7 @@ cdef class _Publication:
     cdef public dict probes
 
     cpdef long long first_retained(self)
-    @cython.locals(freed="long long", judged=list)
+    @cython.locals(freed="long long", judged=list, arrival="long long", payload=bytes)
     cpdef forget(self, long long floor)
     @cython.locals(target=_Target)
     cpdef long long floor(self, long long acts)

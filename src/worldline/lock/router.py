@@ -242,11 +242,11 @@ class _Publication:
         freed = 0
         retained, judged = self.retained, self.judged
         while retained:
-            message = retained[0]
-            if message.arrival >= floor:
+            arrival, _, _, _, _, _, payload = retained[0]
+            if arrival >= floor:
                 break
             retained.popleft()
-            freed += len(message.payload) + _MESSAGE_COST
+            freed += len(payload) + _MESSAGE_COST
         while judged and judged[0][0] < floor:
             message = heappop(judged)[2]
             freed += len(message.payload) + _MESSAGE_COST

@@ -1,7 +1,46 @@
 cimport cython
+from cpython.bytearray cimport PyByteArray_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
-cdef object _MESSAGE_OPCODE, _pack_message
-cdef Py_ssize_t _MESSAGE_FIELDS
+from worldline.model._messagepack cimport append
+
+cdef enum:
+    _MESSAGE_SIZE = 31  # Of what stands before a message's data,
+    _MESSAGE_PREFIX = 9  # and of what its length doesn't count.
+    _MESSAGE_OPCODE = 5
+    _ENTRY_SIZE = 16
+
+
+cdef inline unsigned char* put_little(unsigned char* place, unsigned long long number, int size) noexcept:
+    """Write a number, the least significant byte first; return what is behind it."""
+    cdef int each
+    for each in range(size):
+        place[each] = <unsigned char>(number >> 8 * each)
+    return place + size
+
+
+cdef inline int put_message(
+    bytearray chunk, int channel, long long sequence, long long log_time, long long publish_time, data
+) except -1:
+    cdef unsigned char head[_MESSAGE_SIZE]
+    cdef unsigned char* at = put_little(head, _MESSAGE_OPCODE, 1)
+    at = put_little(at, _MESSAGE_SIZE - _MESSAGE_PREFIX + len(data), 8)
+    at = put_little(at, channel, 2)
+    at = put_little(at, sequence, 4)
+    at = put_little(at, log_time, 8)
+    put_little(at, publish_time, 8)
+    append(chunk, head, _MESSAGE_SIZE)
+    if type(data) is bytes:
+        append(chunk, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+    else:
+        chunk += data
+    return 0
+
+
+cdef inline int put_entry(bytearray entries, long long log_time, long long place) except -1:
+    cdef unsigned char entry[_ENTRY_SIZE]
+    put_little(put_little(entry, log_time, 8), place, 8)
+    return append(entries, entry, _ENTRY_SIZE)
 
 
 cdef class ChunkedFile:
@@ -16,10 +55,11 @@ cdef class ChunkedFile:
     cdef object _span
     cdef list _chunk_indexes
     cdef list _metadata_indexes
-    cdef list _parts
-    cdef Py_ssize_t _size
-    cdef Py_ssize_t _shown
+    cdef bytearray _chunk
+    cdef long long _earliest
+    cdef long long _latest
     cdef dict _entries
+    cdef Py_ssize_t _shown
 
-    @cython.locals(length=Py_ssize_t, entry=list)
-    cpdef add_message(self, channel, log_time, data, publish_time, sequence)
+    @cython.locals(entries=bytearray)
+    cpdef add_message(self, channel, long long log_time, data, long long publish_time, long long sequence)

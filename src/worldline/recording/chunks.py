@@ -21,6 +21,7 @@ from __future__ import annotations
 import struct
 import zlib
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import zstandard
 from mcap.data_stream import RecordBuilder
@@ -43,6 +44,14 @@ from mcap.writer import LIBRARY_IDENTIFIER, MCAP0_MAGIC
 
 from worldline.recording.output import Output
 
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
 CHUNK_SIZE = 128 * 1024
 CHUNK_SIZE_MAX = 2**24
 MESSAGE_MAX = 2**30
@@ -52,12 +61,25 @@ PLAIN_MAX = 2**31  # Of a chunk that isn't packed: its last message, in an envel
 CHANNELS_MAX = 2**16 - 1  # Their numbers have 16 bits, and we leave out 0.
 
 _MESSAGE = struct.Struct("<BQHIQQ")  # Opcode, length; channel, sequence number, log time, publish time.
-_MESSAGE_OPCODE = int(Opcode.MESSAGE)
-_pack_message = _MESSAGE.pack
-_MESSAGE_FIELDS = _MESSAGE.size - 9  # What the length counts besides the data.
+_ENTRY = struct.Struct("<QQ")  # Of a channel's index: log time, place in the chunk.
 _MESSAGE_INDEX = struct.Struct("<BQHI")  # Opcode, length; channel, length of the entries.
 _FOOTER_START = struct.Struct("<BQQQ")  # Of the footer, what its own checksum covers.
 _LEVEL = 1
+_NO_TIMES = 2**63 - 1, 0  # The first and last log time where there is none.
+
+if not cython.compiled:  # Otherwise those of `chunks.pxd` do the same.
+
+    def put_message(
+        chunk: bytearray, channel: int, sequence: int, log_time: int, publish_time: int, data: bytes
+    ) -> None:
+        """Put the record of a message behind what is there."""
+        length = _MESSAGE.size - 9 + len(data)  # It doesn't count what says which record it is, and itself.
+        chunk += _MESSAGE.pack(Opcode.MESSAGE, length, channel, sequence, log_time, publish_time)
+        chunk += data
+
+    def put_entry(entries: bytearray, log_time: int, place: int) -> None:
+        """Put an entry of a channel's index behind those that are there."""
+        entries += _ENTRY.pack(log_time, place)
 
 
 class ChunkedFile:
@@ -75,11 +97,11 @@ class ChunkedFile:
         self._span: tuple[int, int] | None = None
         self._chunk_indexes: list[bytes] = []
         self._metadata_indexes: list[bytes] = []
-        # The chunk in progress: its records, their size, and per channel log times and offsets in turn.
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._shown = 0  # How many of the parts are in the file already, behind its end.
-        self._entries: dict[int, list[int]] = {}
+        # The chunk in progress: its records, the first and last log time, and the entries of each channel's index.
+        self._chunk = bytearray()
+        self._earliest, self._latest = _NO_TIMES
+        self._entries: dict[int, bytearray] = {}
+        self._shown = 0  # How much of the chunk is in the file already, behind its end.
         self._put(MCAP0_MAGIC + _packed(Header("", f"{library}, {LIBRARY_IDENTIFIER}")))
 
     def add_metadata(self, name: str, texts: dict[str, str]) -> None:
@@ -92,33 +114,33 @@ class ChunkedFile:
     def add_schema(self, name: str, encoding: str, data: bytes) -> int:
         schema = Schema(id=len(self._schemas) + 1, name=name, encoding=encoding, data=data)
         self._schemas.append(schema)
-        self._append(_packed(schema))
+        self._chunk += _packed(schema)
         return schema.id
 
     def add_channel(self, topic: str, encoding: str, schema: int, metadata: dict[str, str]) -> int:
         channel = Channel(len(self._channels) + 1, topic, encoding, metadata, schema)
         self._channels.append(channel)
-        self._append(_packed(channel))
+        self._chunk += _packed(channel)
         return channel.id
 
     def add_message(self, channel: int, log_time: int, data: bytes, publish_time: int, sequence: int) -> None:
-        length = _MESSAGE_FIELDS + len(data)
-        entry = self._entries.get(channel)
-        if entry is None:
-            entry = self._entries[channel] = []
-        entry.append(log_time)
-        entry.append(self._size)
-        self._parts.append(_pack_message(_MESSAGE_OPCODE, length, channel, sequence, log_time, publish_time))
-        self._parts.append(data)
-        self._size += 9 + length
-        if self._size > self._chunk_size:  # Judged by content alone: two equal runs are cut at the same places.
+        entries = self._entries.get(channel)
+        if entries is None:
+            entries = self._entries[channel] = bytearray()
+        put_entry(entries, log_time, len(self._chunk))
+        put_message(self._chunk, channel, sequence, log_time, publish_time, data)
+        if log_time < self._earliest:
+            self._earliest = log_time
+        if log_time > self._latest:
+            self._latest = log_time
+        if len(self._chunk) > self._chunk_size:  # Judged by content alone: two equal runs are cut at the same places.
             self._cut()
 
     def show(self) -> None:
         """Let those see the chunk in progress who read the file as it is now, for instance after a crash."""
-        if self._output.has_tail and self._shown < len(self._parts):
-            self._output.show(b"".join(self._parts[self._shown :]))
-            self._shown = len(self._parts)
+        if self._output.has_tail and self._shown < len(self._chunk):
+            self._output.show(bytes(self._chunk[self._shown :]))
+            self._shown = len(self._chunk)
 
     def finish(self) -> None:
         """Write the index and the end of the file."""
@@ -143,19 +165,15 @@ class ChunkedFile:
         crc = zlib.crc32(covered, zlib.crc32(summary))
         self._put(bytes(summary) + _packed(Footer(start, offsets_start, crc)) + MCAP0_MAGIC)
 
-    def _append(self, record: bytes) -> None:
-        self._parts.append(record)
-        self._size += len(record)
-
     def _cut(self) -> None:
         """Write the chunk in progress, if there is anything in it, and the indexes of its messages."""
-        if not self._parts:
+        data, earliest, latest = self._chunk, self._earliest, self._latest
+        if not data:
             return
-        data = b"".join(self._parts)
-        earliest = min([min(entry[::2]) for entry in self._entries.values()], default=0)
-        latest = max([max(entry[::2]) for entry in self._entries.values()], default=0)
+        if not self._entries:
+            earliest = latest = 0
         compression = "zstd" if len(data) <= CHUNK_MAX else ""
-        packed = self._compress(data) if compression else data
+        packed = self._compress(data) if compression else bytes(data)
         chunk = _packed(
             Chunk(
                 compression=compression,
@@ -167,12 +185,11 @@ class ChunkedFile:
             )
         )
         indexes, offsets = bytearray(), dict[int, int]()
-        for channel, entry in self._entries.items():
+        for channel, entries in self._entries.items():
             offsets[channel] = self._offset + len(chunk) + len(indexes)
-            size = 8 * len(entry)
-            indexes += _MESSAGE_INDEX.pack(Opcode.MESSAGE_INDEX, 2 + 4 + size, channel, size)
-            indexes += struct.pack(f"<{len(entry)}Q", *entry)
-            self._counts[channel] = self._counts.get(channel, 0) + len(entry) // 2
+            indexes += _MESSAGE_INDEX.pack(Opcode.MESSAGE_INDEX, 2 + 4 + len(entries), channel, len(entries))
+            indexes += entries
+            self._counts[channel] = self._counts.get(channel, 0) + len(entries) // _ENTRY.size
         if self._entries:
             self._span = (earliest, latest) if self._span is None else _hull(self._span, (earliest, latest))
         self._chunk_indexes.append(
@@ -190,9 +207,8 @@ class ChunkedFile:
                 )
             )
         )
-        self._parts.clear()
-        self._entries.clear()
-        self._size = self._shown = 0
+        self._chunk, self._entries, self._shown = bytearray(), {}, 0
+        self._earliest, self._latest = _NO_TIMES
         self._put(chunk + indexes)
 
     def _put(self, data: bytes) -> None:

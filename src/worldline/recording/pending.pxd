@@ -1,10 +1,11 @@
 cimport cython
 
 from worldline.history.observer cimport Observer
+from worldline.model._messagepack cimport pack
 
 cdef long long FOREVER
 cdef object _encode
-cdef Py_ssize_t _HASH_EVERY, _WEIGHT_OF_A_MESSAGE, _WEIGHT_OF_A_FATE
+cdef Py_ssize_t _HASH_EVERY, _WEIGHT_OF_A_FATE
 
 
 @cython.no_gc
@@ -75,13 +76,18 @@ cdef class OrderingObserver(Observer):
     cdef public Pending _pending
 
 
+cdef class _Count:
+    cdef readonly long long published
+    cdef readonly long long arrivals
+    cdef readonly long long bytes
+
+
 cdef class Contents:
     cdef object _hash
-    cdef list _unhashed
-    cdef Py_ssize_t _weight
+    cdef bytearray _unhashed
     cdef dict _counts
     cdef readonly dict losses
 
-    @cython.locals(count=list, reached=Py_ssize_t)
+    @cython.locals(message=tuple, count=_Count)
     cpdef add(self, sent, sender, sequence, topic, payload, list fates)
     cdef _catch_up(self)

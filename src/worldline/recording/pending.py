@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import msgpack
 
@@ -31,6 +31,14 @@ from worldline.history.observer import OUTSIDE, UNDER_WAY, Observer
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER, format_time
 from worldline.recording.facts import Count
+
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
 
 _WEIGHT_OF_A_FATE = 64  # About what a record takes besides its payload.
 
@@ -325,7 +333,21 @@ SEQUENCES = 2**32
 
 _encode = msgpack.Encoder().encode
 _HASH_EVERY = 2**16  # Bytes: hashing many messages together costs much less than one by one.
-_WEIGHT_OF_A_MESSAGE = 64  # Besides its payload, at the least.
+
+if not cython.compiled:  # Otherwise `pending.pxd` imports one in C.
+
+    def pack(target: bytearray, value: object) -> bool:
+        target += _encode(value)
+        return True
+
+
+class _Count:
+    """How many messages of a topic were published, and arrived; and of how many bytes."""
+
+    __slots__ = ("arrivals", "bytes", "published")
+
+    def __init__(self) -> None:
+        self.published = self.arrivals = self.bytes = 0
 
 
 class Contents:
@@ -334,35 +356,34 @@ class Contents:
     def __init__(self, header: Mapping[str, str]) -> None:
         self._hash = blake2b(digest_size=_SIZE)
         self._hash.update(_encode(sorted(header.items())))
-        self._unhashed: list[tuple[int, str, int, str, bytes, list[Fate]]] = []
-        self._weight = 0
-        self._counts: dict[str, list[int]] = {}  # Topic → how many were published, and arrived; bytes.
+        self._unhashed = bytearray()
+        self._counts: dict[str, _Count] = {}  # By topic.
         self.losses: dict[tuple[str, str, str], int] = {}  # By receiver, topic and reason.
 
     def add(self, sent: int, sender: str, sequence: int, topic: str, payload: bytes, fates: list[Fate]) -> None:
         """Go on with the next message; the fates are in their order, and stay as they are."""
-        self._unhashed.append((sent, sender, sequence, topic, payload, fates))
-        self._weight += len(payload) + _WEIGHT_OF_A_MESSAGE
-        if self._weight >= _HASH_EVERY:
+        message = (sent, sender, sequence, topic, payload, fates)
+        if not pack(self._unhashed, message):
+            self._catch_up()
+            self._hash.update(_encode(message))
+        if len(self._unhashed) >= _HASH_EVERY:
             self._catch_up()
         count = self._counts.get(topic)
         if count is None:
-            count = self._counts[topic] = [0, 0, 0]
-        reached = 0
+            count = self._counts[topic] = _Count()
+        count.published += 1
+        count.bytes += len(payload)
         for _, receiver, _, lost in fates:
             if lost is None:
-                reached += 1
+                count.arrivals += 1
             else:
                 self.losses[receiver, topic, lost] = self.losses.get((receiver, topic, lost), 0) + 1
-        count[0] += 1
-        count[1] += reached
-        count[2] += len(payload)
 
     def counts(self) -> dict[str, Count]:
         """Return how much there is of each topic."""
         return {
-            topic: Count(published=published, arrivals=arrivals, bytes=size)
-            for topic, (published, arrivals, size) in sorted(self._counts.items())
+            topic: Count(published=count.published, arrivals=count.arrivals, bytes=count.bytes)
+            for topic, count in sorted(self._counts.items())
         }
 
     def certificate(self, outcome: Mapping[str, str]) -> str:
@@ -373,8 +394,5 @@ class Contents:
         return sealed.hexdigest()
 
     def _catch_up(self) -> None:
-        # Encoded together they are a list: what its items are encoded to, behind its head. They are less than 2**16.
-        head = 1 if len(self._unhashed) < 16 else 3
-        self._hash.update(memoryview(_encode(self._unhashed))[head:])
-        self._unhashed.clear()
-        self._weight = 0
+        self._hash.update(self._unhashed)
+        self._unhashed = bytearray()

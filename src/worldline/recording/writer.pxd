@@ -23,8 +23,8 @@ cdef class Recorder(OrderingObserver):
     cdef object _output
     cdef ChunkedFile _file
 
-    @cython.locals(publication=Publication, sent=object, sequence=object, fates=list)
+    @cython.locals(publication=Publication, sent="long long", sequence="long long", fates=list)
     cdef _write(self, list publications)
     @cython.locals(is_heard=bint, records=list)
-    cdef _write_records(self, Publication publication, sent, sequence, list fates)
+    cdef _write_records(self, Publication publication, long long sent, long long sequence, list fates)
     cdef tuple _record(self, topic, sender, receiver, copy, at, payload)

@@ -147,13 +147,11 @@ def encode_answer(answer: Answer, longest: int = FRAME_MAX) -> bytes:
     """Return an answer as a frame, after frames with those of its messages that don't fit into it."""
     if type(answer) is StartRun and not answer.draws:  # As short as it can be: most runs replace none.
         return frame(_encode(("start", answer.to, answer.now, answer.seed, answer.control_latency, answer.reach)))
-    if type(answer) is not Grant or len(answer.messages) < _FEW:
-        body = _encode(answer)
-        if len(body) <= longest or type(answer) is not Grant:
-            return frame(body)
-    *first, last = _portions(answer.messages, longest)
-    ahead = [frames(_encode(Deliver(portion)), longest) for portion in first]
-    return b"".join([*ahead, frames(_encode(replace(answer, messages=last)), longest)])
+    if type(answer) is not Grant:
+        return frame(_encode(answer))
+    out = bytearray()
+    add_grant(out, answer, longest)
+    return bytes(out)
 
 
 def is_heavy(grant: Grant) -> bool:

@@ -7,11 +7,13 @@ or wrong means, and is told of, the same either way. So what is written here is 
 here msgspec would have read as the same.
 """
 
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp
 
+from worldline.model._messagepack cimport (
+    ROOM, Writer, append, put_bytes, put_head, put_list, put_number, put_payload, put_text, utf8_of
+)
 from worldline.model._native cimport new_tuple
 
 from worldline.lock.events import Advance as _Advance
@@ -22,13 +24,8 @@ from worldline.lock.events import Publish as _Publish
 from worldline.lock.events import Reached as _Reached
 from worldline.model.message import Message as _Message
 
-cdef extern from "Python.h":
-    const char* utf8_of "PyUnicode_AsUTF8AndSize"(object text, Py_ssize_t* size) except NULL
-    long long as_number "PyLong_AsLongLongAndOverflow"(object number, int* overflows) except? -1
-
 cdef enum:
     HEADER = 4
-    ROOM = 16384  # So long a frame may be.
     NAMES = 64  # A power of two.
     NAME_LENGTH = 64
 
@@ -41,84 +38,6 @@ cdef list names = [""] * NAMES  # Those that were read last: the same few come a
 
 
 # --- Writing ---
-
-cdef struct Writer:
-    unsigned char* at
-    unsigned char* end
-    bint fits
-
-
-cdef inline void put_bytes(Writer* out, const void* data, Py_ssize_t size) noexcept:
-    if out.end - out.at < size:
-        out.fits = False
-    else:
-        memcpy(out.at, data, size)
-        out.at += size
-
-
-cdef inline void put_head(Writer* out, unsigned char kind, unsigned long long number, int size) noexcept:
-    """Write a kind, and a number of so many bytes, the most significant first."""
-    if out.end - out.at <= size:
-        out.fits = False
-        return
-    out.at[0] = kind
-    out.at += 1
-    while size:
-        size -= 1
-        out.at[0] = <unsigned char>(number >> 8 * size)
-        out.at += 1
-
-
-cdef inline void put_number(Writer* out, number) noexcept:
-    cdef int overflows = 0
-    cdef long long value = -1
-    if type(number) is int:
-        value = as_number(number, &overflows)
-    if value < 0:
-        out.fits = False
-    elif value < 0x80:
-        put_head(out, <unsigned char>value, 0, 0)
-    elif value < 0x100:
-        put_head(out, 0xCC, value, 1)
-    elif value < 0x10000:
-        put_head(out, 0xCD, value, 2)
-    elif value >> 32 == 0:  # A longer literal would be a Python number.
-        put_head(out, 0xCE, value, 4)
-    else:
-        put_head(out, 0xCF, value, 8)
-
-
-cdef inline void put_length(Writer* out, Py_ssize_t length, int short, int short_max, unsigned char longer) noexcept:
-    """Write how long a text or an array is: within one byte, or, if it is longer, behind it."""
-    if length >= 0x10000:
-        out.fits = False
-    elif length <= short_max:
-        put_head(out, <unsigned char>(short + length), 0, 0)
-    elif length < 0x100 and longer != 0xDC:  # Of arrays, there is no such length.
-        put_head(out, <unsigned char>(longer - 1), length, 1)
-    else:
-        put_head(out, longer, length, 2)
-
-
-cdef inline int put_text(Writer* out, text) except -1:
-    cdef Py_ssize_t size
-    cdef const char* data
-    if type(text) is not str:
-        out.fits = False
-        return 0
-    data = utf8_of(text, &size)
-    put_length(out, size, 0xA0, 31, 0xDA)
-    put_bytes(out, data, size)
-    return 0
-
-
-cdef inline void put_payload(Writer* out, payload) noexcept:
-    if type(payload) is not bytes:
-        out.fits = False
-        return
-    put_length(out, PyBytes_GET_SIZE(payload), 0, -1, 0xC5)
-    put_bytes(out, PyBytes_AS_STRING(payload), PyBytes_GET_SIZE(payload))
-
 
 cdef inline void begin(Writer* out, unsigned char* room) noexcept:
     out.at = &room[HEADER]
@@ -142,7 +61,7 @@ cpdef bytes packed_events(list events, Py_ssize_t longest):
     cdef Writer out
     cdef Py_ssize_t size
     begin(&out, room)
-    put_length(&out, len(events), 0x90, 15, 0xDC)
+    put_list(&out, len(events))
     try:
         for event in events:
             kind = type(event)
@@ -180,13 +99,13 @@ cpdef bint pack_grant(bytearray sent, grant, Py_ssize_t longest) except -1:
     cdef Writer out
     cdef list messages = grant.messages
     cdef tuple fields
-    cdef Py_ssize_t size, before
+    cdef Py_ssize_t size
     begin(&out, room)
     try:
         put_bytes(&out, b"\x95\xA5grant", 7)
         put_text(&out, grant.to)
         put_number(&out, grant.horizon)
-        put_length(&out, len(messages), 0x90, 15, 0xDC)
+        put_list(&out, len(messages))
         for message in messages:
             if type(message) is not Message or not out.fits:
                 return False
@@ -208,9 +127,7 @@ cpdef bint pack_grant(bytearray sent, grant, Py_ssize_t longest) except -1:
     size = finish(&out, room, longest)
     if not size:
         return False
-    before = PyByteArray_GET_SIZE(sent)
-    PyByteArray_Resize(sent, before + size)
-    memcpy(PyByteArray_AS_STRING(sent) + before, room, size)
+    append(sent, room, size)
     return True
 
 

@@ -217,7 +217,7 @@ class Rejoining:
 
     def _take_in_parts(self, session: Session, events: list[Told]) -> None:
         """Take what is for the arbiter, and what is for this journal alone, in order (B7)."""
-        number = next(number for number, event in enumerate(events) if event.__class__ in _FOR_JOURNAL)
+        number = [event.__class__ in _FOR_JOURNAL for event in events].index(True)
         before, said, after = events[:number], events[number], events[number + 1 :]
         if before:
             self.hear(session, before)
@@ -365,7 +365,7 @@ class Rejoining:
             elif kind == RecordKind.HEARD:
                 since.append(place)
         heard = [event for place in since for event in decode_events(self.journal.record(place).body)]
-        return answers, sum(not isinstance(event, Reached) for event in heard)
+        return answers, len([event for event in heard if not isinstance(event, Reached)])
 
     def _await(self, name: str, cause: str) -> None:
         self.absent[name] = cause, 0.0
@@ -541,7 +541,7 @@ class Rejoining:
         """Leave out times that a participant had said to have reached, and more, before it was lost."""
         now = self._host.arbiter.members[session.name].now
         later = [event for event in events if not (isinstance(event, Reached) and event.now < now)]
-        if any(not isinstance(event, Reached) for event in later):
+        if [event for event in later if not isinstance(event, Reached)]:
             session.returning = None
         return later
 

@@ -32,14 +32,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import msgspec
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from worldline.builds import reason as uncompiled_because
 from worldline.federation.participant.connection import Conversation
 from worldline.history.diff.values import value_differences
 from worldline.lock import Action, Grant, Publish
@@ -48,6 +47,14 @@ from worldline.model.errors import ConfigurationError, LossError, UsageError, sh
 from worldline.model.message import check_name
 from worldline.wire.codec import decode_events
 from worldline.wire.handshake import Told
+
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
 
 _ANY_MAGIC = b"worldline journal "
 _MAGIC = _ANY_MAGIC + b"3\n"
@@ -88,7 +95,8 @@ _KINDS = frozenset(RecordKind)
 _OF_NO_PARTICIPANT = frozenset((RecordKind.NAME, RecordKind.OPERATED, RecordKind.ADDRESS))
 _TEXTS = frozenset((RecordKind.NAME, RecordKind.CODE, RecordKind.ADDRESS))
 
-_HEARD, _ANSWERED = int(RecordKind.HEARD), int(RecordKind.ANSWERED)  # Most of them.
+# Most of them.
+_HEARD, _ANSWERED, _GRANTED = int(RecordKind.HEARD), int(RecordKind.ANSWERED), int(RecordKind.GRANTED)
 
 
 class JournalRecord(NamedTuple):
@@ -144,7 +152,7 @@ class RunJournal:
 
     def granted(self, name: str, body: bytes) -> None:
         """Note what it was granted, without large payloads."""
-        self._append(RecordKind.GRANTED, name, body)
+        self._append(_GRANTED, name, body)
         self.answers[name] += 1
 
     def enrolled(self, name: str, body: bytes) -> None:
@@ -185,8 +193,8 @@ class RunJournal:
         end = place + _RECORD_SIZE + len(body)
         if end + _RECORD_SIZE > self._room:
             self._grow(end + _RECORD_SIZE)
-        last = self._last
-        self._check = _write(self._map, place, self._check, last[number], kind << _KIND_SHIFT | number, body)
+        last, mixed = self._last, kind << _KIND_SHIFT | number
+        self._check = _write(self._map, place, self._check, last[number], mixed, body)
         last[number] = place
         self.size = end
         return place
@@ -468,9 +476,8 @@ def _written(room: Any, place: int, check: int, before: int, mixed: int, body: b
     return check
 
 
-_write: Callable[[Any, int, int, int, int, bytes], int] = _written
-if not uncompiled_because:
-    from worldline.federation.calls import write_record as _write  # type: ignore[import-not-found, no-redef]
+if not cython.compiled:  # Otherwise `run_journal.pxd` imports the compiled one.
+    _write = _written
 
 
 def _take_room(descriptor: int, start: int, size: int) -> None:

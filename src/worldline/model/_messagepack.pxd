@@ -1,0 +1,144 @@
+"""MessagePack, written byte by byte: what the compiled build puts together itself, where msgspec would be asked often.
+
+It writes one shape of each kind, which is msgspec's, and says so where something doesn't fit: then msgspec writes it.
+"""
+
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.string cimport memcpy
+
+cdef extern from "Python.h":
+    const char* utf8_of "PyUnicode_AsUTF8AndSize"(object text, Py_ssize_t* size) except NULL
+    long long as_number "PyLong_AsLongLongAndOverflow"(object number, int* overflows) except? -1
+
+cdef enum:
+    ROOM = 16384  # So long may be what is written at a time.
+
+
+cdef struct Writer:
+    unsigned char* at
+    unsigned char* end
+    bint fits
+
+
+cdef inline void put_bytes(Writer* out, const void* data, Py_ssize_t size) noexcept:
+    if out.end - out.at < size:
+        out.fits = False
+    else:
+        memcpy(out.at, data, size)
+        out.at += size
+
+
+cdef inline void put_head(Writer* out, unsigned char kind, unsigned long long number, int size) noexcept:
+    """Write a kind, and a number of so many bytes, the most significant first."""
+    cdef int each
+    if out.end - out.at <= size:
+        out.fits = False
+        return
+    out.at[0] = kind
+    for each in range(size):
+        out.at[size - each] = <unsigned char>(number >> 8 * each)
+    out.at += size + 1
+
+
+cdef inline void put_number(Writer* out, number) noexcept:
+    cdef int overflows = 0
+    cdef long long value = -1
+    if type(number) is int:
+        value = as_number(number, &overflows)
+    if value < 0:
+        out.fits = False
+    elif value < 0x80:
+        put_head(out, <unsigned char>value, 0, 0)
+    elif value < 0x100:
+        put_head(out, 0xCC, value, 1)
+    elif value < 0x10000:
+        put_head(out, 0xCD, value, 2)
+    elif value >> 32 == 0:  # A longer literal would be a Python number.
+        put_head(out, 0xCE, value, 4)
+    else:
+        put_head(out, 0xCF, value, 8)
+
+
+cdef inline void put_length(Writer* out, Py_ssize_t length, int short, int short_max, unsigned char longer) noexcept:
+    """Write how long a text or an array is: within one byte, or, if it is longer, behind it."""
+    if length >= 0x10000:
+        out.fits = False
+    elif length <= short_max:
+        put_head(out, <unsigned char>(short + length), 0, 0)
+    elif length < 0x100 and longer != 0xDC:  # Of arrays, there is no such length.
+        put_head(out, <unsigned char>(longer - 1), length, 1)
+    else:
+        put_head(out, longer, length, 2)
+
+
+cdef inline int put_text(Writer* out, text) except -1:
+    cdef Py_ssize_t size
+    cdef const char* data
+    if type(text) is not str:
+        out.fits = False
+        return 0
+    data = utf8_of(text, &size)
+    put_length(out, size, 0xA0, 31, 0xDA)
+    put_bytes(out, data, size)
+    return 0
+
+
+cdef inline void put_payload(Writer* out, payload) noexcept:
+    if type(payload) is not bytes:
+        out.fits = False
+        return
+    put_length(out, PyBytes_GET_SIZE(payload), 0, -1, 0xC5)
+    put_bytes(out, PyBytes_AS_STRING(payload), PyBytes_GET_SIZE(payload))
+
+
+cdef inline void put_list(Writer* out, Py_ssize_t length) noexcept:
+    put_length(out, length, 0x90, 15, 0xDC)
+
+
+cdef inline int put_value(Writer* out, value) except -1:
+    """Write a number, a text, bytes, None, or a list or tuple of such."""
+    kind = type(value)
+    if kind is int:
+        put_number(out, value)
+    elif kind is str:
+        put_text(out, value)
+    elif kind is bytes:
+        put_payload(out, value)
+    elif value is None:
+        put_head(out, 0xC0, 0, 0)
+    elif kind is tuple:
+        put_list(out, len(<tuple>value))
+        for each in <tuple>value:
+            put_value(out, each)
+    elif kind is list:
+        put_list(out, len(<list>value))
+        for each in <list>value:
+            put_value(out, each)
+    else:
+        out.fits = False
+    return 0
+
+
+cdef inline int append(bytearray target, const void* data, Py_ssize_t size) except -1:
+    """Put bytes behind what is there."""
+    cdef Py_ssize_t before = PyByteArray_GET_SIZE(target), after = before + size
+    if before and (before ^ after) > before:  # It passes a power of two; by itself it takes an eighth more.
+        PyByteArray_Resize(target, 2 * after)
+    PyByteArray_Resize(target, after)
+    memcpy(PyByteArray_AS_STRING(target) + before, data, size)
+    return 0
+
+
+cdef inline bint pack(bytearray target, value) except -1:
+    """Put a value behind what is there; False: it isn't written here."""
+    cdef unsigned char room[ROOM]
+    cdef Writer out
+    out.at, out.end, out.fits = room, room + ROOM, True
+    try:
+        put_value(&out, value)
+    except UnicodeEncodeError:
+        return False  # Half a character.
+    if out.fits:
+        append(target, room, out.at - room)
+    return out.fits
