@@ -368,6 +368,22 @@ def signals_that_threads_block() -> Any:
     return heard
 
 
+def signals_waited_for() -> Any:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGUSR2})
+    try:
+        signal.raise_signal(signal.SIGUSR1)
+        seen: list[Any] = [signal.sigwait({signal.SIGUSR1, signal.SIGUSR2}), signal.sigpending()]
+        main = threading.get_ident()
+        thread = threading.Thread(target=lambda: (time.sleep(SETTLE_S), signal.pthread_kill(main, signal.SIGUSR2)))
+        thread.start()
+        seen.append(signal.sigwaitinfo([signal.SIGUSR2]).si_signo)
+        thread.join()
+        seen += [signal.sigtimedwait([signal.SIGUSR2], SETTLE_S), signal.sigtimedwait([signal.SIGUSR2], 0)]
+        return seen, failure(lambda: signal.sigtimedwait([signal.SIGUSR2], -1))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Named:
     """Has functions by names of its own: those of C become no methods."""
 
@@ -568,6 +584,7 @@ def mistakes() -> Any:
         datagrams,
         signals,
         signals_that_threads_block,
+        signals_waited_for,
         functions_of_a_class,
         listeners_that_are_shut_down,
         room_for_data,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import count
 from random import Random
 from typing import Any, NoReturn, TypeVar
@@ -494,6 +494,14 @@ class Signals:
             self.pending.append(int(number))
         elif number not in self.held:
             self.held.append(int(number))
+
+    def take(self, wanted: Container[int]) -> int | None:
+        """Return the first of these that has come and is blocked: it is the program's now, without a handler."""
+        for number in self.held:
+            if number in wanted:
+                self.held.remove(number)
+                return number
+        return None
 
     def blocked_by(self, thread: ProgramThread | None) -> dict[int, None]:
         """Return what a thread doesn't want now; None: the main one."""

@@ -255,8 +255,13 @@ def _pause(computer: Any) -> None:
     computer.wait(lambda: None if computer.signals.delivered == before else True)
 
 
-def _refused_wait(computer: Any, *_: Any) -> None:
-    computer.refuse("it waits for a signal without a handler, which isn't simulated", "use a handler and signal.pause")
+def _sigtimedwait(computer: Any, mask: Any, timeout: float | None) -> Any:
+    if timeout is not None and timeout < 0:
+        raise ValueError("timeout must be non-negative")
+    wanted = dict.fromkeys(map(int, mask))
+    deadline = None if timeout is None else computer.stack.now + round(timeout * 1e9)
+    found = computer.wait(lambda: computer.signals.take(wanted), deadline)
+    return None if found is None else signal.struct_siginfo((found, 0, 0, computer.pid, os.getuid(), 0, 0))
 
 
 def stand_ins() -> dict[Any, dict[str, Any]]:
@@ -300,7 +305,9 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
             "setitimer": _setitimer,
             "getitimer": _getitimer,
             "pause": _pause,
-            **dict.fromkeys(("sigwait", "sigwaitinfo", "sigtimedwait"), _refused_wait),
+            "sigwait": lambda computer, mask: signal.Signals(_sigtimedwait(computer, mask, None).si_signo),
+            "sigwaitinfo": lambda computer, mask: _sigtimedwait(computer, mask, None),
+            "sigtimedwait": _sigtimedwait,
         },
     }
     with suppress(ImportError):  # Some builds of Python are without it.
