@@ -93,13 +93,13 @@ class Diagram {
     const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver} = run.columns;
     const cone = look.selected?.run === run ? this.cone(look.selected.row) : null;
     if (stride >= 4 && !cone) { this.drawMany(x, y, rows); return; }
-    const isBold = document.documentElement.classList.contains("large") && rows.length <= BOLD_MAX, bold = isBold ? 2 : 1.1, groups = new Map();  // All of one look in one stroke.
+    const isFew = rows.length <= BOLD_MAX, bold = isFew && document.documentElement.classList.contains("large") ? 2 : 1.1, groups = new Map();  // All of one look in one stroke.
     for (const row of rows) {
       if (arrival[row] < look.from) continue;
       const a = x(sent[row]), b = y(sender[row]), [color, isLost, isWhole] = this.inked(row), alone = receiver[row] < 0;
       const c = alone ? a : x(arrival[row]), d = alone ? b : y(receiver[row]), isLater = isToCome(sent[row]);
       const alpha = cone ? (cone.has(row) ? 1 : 0.12) : isLater ? FAINT : stride > 1 ? 0.5 : 0.85;
-      const wide = cone?.has(row) ? 2 * bold : bold, key = `${color} ${alpha} ${isWhole} ${wide}`;
+      const wide = isFew && cone?.has(row) ? 2 * bold : bold, key = `${color} ${alpha} ${isWhole} ${wide}`;
       let group = groups.get(key);
       if (!group) groups.set(key, group = {color, alpha, wide, dash: isWhole ? [] : [4, 3], lines: new Path2D(), heads: new Path2D(), crosses: new Path2D()});
       if (alone) { group.lines.moveTo(a + 2.5, b); group.lines.arc(a, b, 2.5, 0, 7); }

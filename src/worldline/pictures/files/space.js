@@ -129,6 +129,8 @@ class Space {
     pen.strokeStyle = theme.mark; pen.lineWidth = 1.5; sheet.line(margin, y(look.now), width - margin, y(look.now));
     sheet.write(`${AXES[axis]} →`, 4, 1.2 * theme.size, theme.soft);
     this.drawArrows(agents, x, y, axis);
+    const size = 0.45 * theme.size;
+    this.keepClear(agents, spot => [x(spot[axis]), y(look.now)], size, taken);
     for (const [member, agent] of agents) {
       for (let place = 0; place < agent.pieces.length; place++) {
         const from = agent.pieces[place], until = agent.pieces[place + 1], to = until?.at ?? this.corners(agent).at(-1);
@@ -143,7 +145,7 @@ class Space {
       pen.strokeStyle = color; pen.lineWidth = 1.2; pen.globalAlpha = 0.5; pen.setLineDash([5, 5]);
       for (const way of [-1, 1]) for (const time of [0, run.end]) sheet.line(x(spot[axis]), y(look.now), x(spot[axis] + way * this.light * (time - look.now) / 1e9), y(time));
       pen.globalAlpha = 1; pen.setLineDash([]);
-      this.drawBody(agent, member, x(spot[axis]), y(look.now), 0.45 * theme.size, spot, taken);
+      this.drawBody(agent, member, x(spot[axis]), y(look.now), size, spot, taken);
     }
   }
 
@@ -158,6 +160,16 @@ class Space {
       pen.strokeStyle = pen.fillStyle = run.color(topic[row]); pen.lineWidth = 1.2; pen.globalAlpha = 0.7;
       sheet.line(x(a[axis]), y(sent[row]), x(b[axis]), y(arrival[row])); head(sheet, x(a[axis]), y(sent[row]), x(b[axis]), y(arrival[row]));
       pen.globalAlpha = 1;
+    }
+  }
+
+  // Take the places of bodies: no name is to cover one.
+  keepClear(agents, placed, size, taken) {
+    for (const agent of agents.values()) {
+      const spot = this.where(agent, look.now);
+      if (!spot) continue;
+      const [px, py] = placed(spot);
+      taken.push([px - size, py - size, px + size, py + size]);
     }
   }
 
@@ -216,10 +228,7 @@ class Space {
       pen.fillStyle = this.run.isLost(row) ? theme.alarm : this.run.color(topic[row]);
       pen.fillRect(x(a[axes[0]] + (b[axes[0]] - a[axes[0]]) * share) - small / 2, y(a[axes[1]] + (b[axes[1]] - a[axes[1]]) * share) - small / 2, small, small);
     }
-    for (const agent of agents.values()) {  // Names are to cover no body.
-      const spot = this.where(agent, look.now), [px, py] = spot ? [x(spot[axes[0]]), y(spot[axes[1]])] : [-size, -size];
-      taken.push([px - size, py - size, px + size, py + size]);
-    }
+    this.keepClear(agents, spot => [x(spot[axes[0]]), y(spot[axes[1]])], size, taken);
     for (const [member, agent] of agents) {
       const spot = this.where(agent, look.now), last = agent.pieces.at(-1).place;
       if (spot) this.drawBody(agent, member, x(spot[axes[0]]), y(spot[axes[1]]), size, spot, taken);
