@@ -27,7 +27,7 @@ def test_messages_are_hashed_as_if_one_by_one(sizes: list[int]) -> None:
     assert contents.certificate({"status": "complete", "certificate": "?"}) == one_by_one.hexdigest()
 
 
-# Around where numbers, texts and lists get longer heads; and below zero, where the compiled build leaves all to msgspec.
+# Where numbers, texts and lists get longer heads; and below zero, where the compiled build leaves it all to msgspec.
 EDGES = (0, 0x7F, 0x80, 0xFF, 0x100, 0xFFFF, 0x10000, 2**32 - 1, 2**32, 2**62, 2**63 - 1, -1, -(2**40))
 NUMBERS = st.sampled_from(EDGES)
 TEXTS = st.text(max_size=4) | st.sampled_from([letter * size for letter in "xü" for size in (31, 32, 255, 256, 70_000)])
