@@ -12,7 +12,7 @@ cdef frozenset _FOR_JOURNAL
 cdef class Rejoining:
     cdef Host _host
     cdef readonly RunJournal journal
-    cdef readonly double returns_s
+    cdef public double returns_s
     cdef object _payloads
     cdef bint _rejoins
     cdef readonly dict absent
