@@ -18,6 +18,7 @@ from worldline.errors import ConfigurationError, LossError, UsageError
 from worldline.experiments import read_sweep
 from worldline.experiments.design import made_design
 from worldline.experiments.sweeping import SweepRequest, as_sweep_executor, independent, prepared_sweep
+from worldline.files.loading import sources_of
 from worldline.targets import RunOptions
 
 STATION = Path(__file__).parent / "models" / "station.py"
@@ -248,6 +249,23 @@ def test_an_edited_file_is_loaded_again(tmp_path: Path, executor: str) -> None:
             "from worldline.kernel import Simulation\ndef model(*, seed=0):\n    return Simulation(seed=seed)\n"
             f"def measures(model, outcome):\n    return {{'served': {served}}}\n"
         )
+        table = worldline.sweep(model, seeds=2, path=tmp_path / f"{served}.sweep", executor=executor)
+        assert table.column("served") == [served, served]
+
+
+@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
+def test_a_file_whose_imports_were_edited_is_loaded_again(tmp_path: Path, executor: str) -> None:
+    name = f"imported_by_{executor.partition('(')[0]}"  # Modules of one name in two folders are one in a process.
+    model, parts = tmp_path / "importing.py", tmp_path / f"{name}.py"
+    model.write_text(
+        f"from worldline.kernel import Simulation\nfrom {name} import SERVED\n"
+        "def model(*, seed=0):\n    return Simulation(seed=seed)\n"
+        "def measures(model, outcome):\n    return {'served': SERVED}\n"
+    )
+    for served in (1, 22, 333):
+        parts.write_text(f"SERVED = {served}\n")
+        if served > 1:
+            sources_of([model], tmp_path)  # It is looked at between the edit and the sweep.
         table = worldline.sweep(model, seeds=2, path=tmp_path / f"{served}.sweep", executor=executor)
         assert table.column("served") == [served, served]
 

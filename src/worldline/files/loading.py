@@ -58,7 +58,7 @@ class Sources:
 
 
 _seen: dict[Path, str] = {}
-"""The hash of each file when it was last looked at."""
+"""The hash of each file when it was looked at first, and again since it was forgotten."""
 
 
 def sources_of(files: Iterable[Path], folder: Path) -> Sources:
@@ -70,7 +70,8 @@ def sources_of(files: Iterable[Path], folder: Path) -> Sources:
         file, root = waiting.pop()
         if file in found or (digest := hash_of(file)) is None:
             continue
-        found[file] = _seen[file] = digest
+        found[file] = digest
+        _seen.setdefault(file, digest)
         for module in _imported(file, root):
             if parts := list(_files_of(module, root)):
                 waiting += [(part, root) for part in parts]
@@ -204,15 +205,19 @@ class _Uncached(SourceFileLoader):
 
 
 def forget_changed() -> None:
-    """Let modules be loaded anew whose files have changed since `sources_of` saw them: a notebook's process lives long.
+    """Let users' modules be loaded anew if a file of theirs has changed: a notebook's process lives long.
 
-    To be called before a run, and never during one, which is one version's from beginning to end.
+    All of them, since those that haven't changed may have taken something from one that has. To be called before a run,
+    and never during one, which is one version's from beginning to end.
     """
-    changed = {str(file) for file, then in _seen.items() if hash_of(file) != then}
-    for name, module in list(sys.modules.items()):
-        if getattr(module, "__file__", None) in changed and name not in ("__main__", "__mp_main__"):
-            del sys.modules[name]
     invalidate_caches()
+    if all(hash_of(file) == then for file, then in _seen.items()):
+        return
+    files = {str(file) for file in _seen}
+    for name, module in list(sys.modules.items()):
+        if getattr(module, "__file__", None) in files and name not in ("__main__", "__mp_main__"):
+            del sys.modules[name]
+    _seen.clear()
 
 
 def load_module(path: Path) -> ModuleType:

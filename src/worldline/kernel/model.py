@@ -174,7 +174,7 @@ class LeftBehind:
         if name.startswith("__"):  # What pickle and others look for.
             raise AttributeError(name)
         raise AttributeError(
-            f"{name} was left behind in the worker: {self.reason} (keep what is asked for later apart)"
+            f"{name} was left behind in the worker: {self.reason} (for later, keep in an attribute what can be pickled)"
         )
 
     def __repr__(self) -> str:

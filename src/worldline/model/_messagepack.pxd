@@ -123,7 +123,8 @@ cdef inline int put_value(Writer* out, value) except -1:
 cdef inline int append(bytearray target, const void* data, Py_ssize_t size) except -1:
     """Put bytes behind what is there."""
     cdef Py_ssize_t before = PyByteArray_GET_SIZE(target), after = before + size
-    if before and (before ^ after) > before:  # It passes a power of two; by itself it takes an eighth more.
+    # What is small comes often: past a power of two, there is room for as much again. By itself there is an eighth.
+    if before and size < ROOM and (before ^ after) > before:
         PyByteArray_Resize(target, 2 * after)
     PyByteArray_Resize(target, after)
     memcpy(PyByteArray_AS_STRING(target) + before, data, size)

@@ -127,8 +127,9 @@ class ChunkedFile:
         entries = self._entries.get(channel)
         if entries is None:
             entries = self._entries[channel] = bytearray()
-        put_entry(entries, log_time, len(self._chunk))
+        place = len(self._chunk)
         put_message(self._chunk, channel, sequence, log_time, publish_time, data)
+        put_entry(entries, log_time, place)  # Only now: there may be no room for a large message.
         if log_time < self._earliest:
             self._earliest = log_time
         if log_time > self._latest:

@@ -115,7 +115,7 @@ def bars_of_runs(table: SweepTable, options: PlotOptions) -> Chart:
 
 
 def _measures(table: SweepTable, options: PlotOptions) -> tuple[str, ...]:
-    """Return the columns that are options. The name of a series alone means the mean of it."""
+    """Return the columns that are asked for. The name of a series alone means the mean of it."""
     if not options.topics:
         listed = ", ".join(table.measures[:_LISTED])
         raise UsageError("nothing says what to plot", advice=f"name a measure with --topic, such as {listed}")
