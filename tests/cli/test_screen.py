@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 
 import pytest
 
@@ -53,6 +54,27 @@ def test_what_is_said_of_how_it_goes_is_apart_from_what_comes_of_it() -> None:
         screen.conclude("digest 1234")
     assert status_file.getvalue() == "a holds the run\na still holds the run\n"
     assert file.getvalue() == "            0s  a  hello\ndigest 1234\n"
+
+
+def test_what_comes_of_a_run_is_said_last_where_both_go_to_one_pipe() -> None:
+    written: list[str] = []
+    is_concluded = threading.Event()
+
+    class Pipe(io.StringIO):
+        def write(self, text: str) -> int:
+            written.append(text)
+            is_concluded.set()
+            return len(text)
+
+    class Slow(Pipe):
+        def write(self, text: str) -> int:
+            is_concluded.wait(0.2)
+            return super().write(text)
+
+    with Screen("play", ["a"], file=Pipe(), status_file=Slow()) as screen:
+        screen.tell("a has come back")
+        screen.conclude("digest 1234")
+    assert written == ["a has come back\n", "digest 1234\n"]
 
 
 def test_a_run_that_hasnt_begun_says_who_isnt_there(clock: Clock) -> None:

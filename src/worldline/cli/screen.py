@@ -329,6 +329,9 @@ class Screen:
             self._console.print(text)
 
     def conclude(self, text: str) -> None:
+        """Say what comes of the run: after all that was told of how it goes, also where both go to one pipe."""
+        if self._status_output is not self.output:
+            self._status_output.wait_written()
         self._console.print(text)
 
 
