@@ -524,6 +524,20 @@ def test_what_would_get_out_is_refused_where_it_is_done(
     assert Path(__file__).name in str(refused.value)
 
 
+def test_a_killed_program_that_forks_on_its_way_out_just_ends() -> None:
+    def program() -> None:
+        try:
+            time.sleep(10)
+        finally:
+            try:
+                os.fork()
+            except Exception as error:
+                say(error)
+
+    run(Federation({"a": Machine(program)}, faults=("1s kill a",), until="3s"))
+    assert LINES == []
+
+
 def test_what_is_allowed_by_name_gets_out(tmp_path: Path) -> None:
     def program() -> None:
         done = subprocess.run(["/bin/sh", "-c", "cat; echo b >&2"], input=b"a", capture_output=True, check=True)
