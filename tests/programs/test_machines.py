@@ -491,7 +491,23 @@ def make_database() -> None:
 def write_to_database() -> None:
     with closing(sqlite3.connect(os.environ["WORLDLINE_TEST_DATABASE"])) as database:
         assert database.execute("SELECT * FROM found").fetchall() == [(1,)]
+        database.execute("PRAGMA query_only = 0")
         database.execute("INSERT INTO found VALUES (2)")
+
+
+def attach_database() -> None:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("ATTACH '/tmp/worldline-test-escape.db' AS other")
+
+
+def attach_database_by_parameter() -> None:
+    with closing(sqlite3.connect(os.environ["WORLDLINE_TEST_DATABASE"])) as database:
+        database.execute("ATTACH ? AS other", ("/tmp/worldline-test-escape.db",))
+
+
+def copy_database() -> None:
+    with closing(sqlite3.connect(os.environ["WORLDLINE_TEST_DATABASE"])) as database:
+        database.executescript("VACUUM INTO '/tmp/worldline-test-escape.db'")
 
 
 def encrypt() -> None:
@@ -509,6 +525,9 @@ def encrypt() -> None:
         (write, "on its disk"),
         (make_database, "writes to /tmp/worldline-test-escape.db, which isn't on its disk"),
         (write_to_database, "writes to a database, which isn't on its disk"),
+        (attach_database, "writes to /tmp/worldline-test-escape.db, which isn't on its disk"),
+        (attach_database_by_parameter, "writes to a database that it attaches, which isn't on its disk"),
+        (copy_database, "writes to /tmp/worldline-test-escape.db, which isn't on its disk"),
         (encrypt, "encrypts"),
     ],
 )
