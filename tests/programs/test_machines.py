@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import ctypes
 import os
 import queue
 import random
@@ -600,6 +601,30 @@ def test_ctrl_c_at_its_computer_ends_a_program_alone(is_async: bool, capsys: pyt
     run(Federation({"a": Machine(program), "b": other}, faults=("1s signal a SIGINT",)))
     assert LINES == [1.0, "at exit", 2.0]
     assert capsys.readouterr().err == "it was ended by SIGINT\n"
+
+
+def press_ctrl_c() -> None:
+    """Interrupt the thread that runs this, as a person would: no statement raises it."""
+    ident = ctypes.pythonapi.PyThread_get_thread_ident
+    ident.restype = ctypes.c_ulong
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident()), ctypes.py_object(KeyboardInterrupt))
+
+
+@pytest.mark.parametrize("has_handler", [False, True])
+def test_ctrl_c_at_the_run_ends_it_though_its_computer_had_one_before(has_handler: bool) -> None:
+    def program() -> None:
+        if has_handler:
+            signal.signal(signal.SIGINT, lambda *_: say("handled"))
+        try:
+            time.sleep(2)
+        except KeyboardInterrupt:
+            say("caught")
+        press_ctrl_c()
+        time.sleep(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Federation({"a": Machine(program)}, faults=("1s signal a SIGINT",)))
+    assert ["handled" if has_handler else "caught"] == LINES
 
 
 def test_a_program_that_aborts_ends_alone(capsys: pytest.CaptureFixture[str]) -> None:
