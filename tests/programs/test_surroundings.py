@@ -248,6 +248,7 @@ def test_scripts_own_cursors_and_pragmas_wait_in_simulated_time_too(tmp_path: Pa
 def test_a_program_attaches_databases_and_says_what_sql_may_do(tmp_path: Path) -> None:
     outside = tmp_path / "a %23?&.db"
     with closing(sqlite3.connect(outside)) as made, made:
+        made.execute("PRAGMA journal_mode = WAL")
         made.execute("CREATE TABLE jobs AS SELECT 1 AS id")
 
     def authorize(action: int, what: str, *_: Any) -> int:
@@ -267,6 +268,7 @@ def test_a_program_attaches_databases_and_says_what_sql_may_do(tmp_path: Path) -
 
     (tmp_path / "disk").mkdir()
     assert seen_by(program, tmp_path / "disk") == ([], [(1,)])
+    assert sorted(each.name for each in tmp_path.iterdir()) == [outside.name, "disk"]
 
 
 @pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 43), reason="SQLite has timediff since 3.43")

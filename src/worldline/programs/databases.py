@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -44,12 +45,15 @@ def connected(real: Callable[..., Any], _computer: Any, database: Any, *given: A
     """Return a connection whose functions are a computer's, and which waits in its time."""
     named |= zip(_PARAMETERS, given, strict=False)
     patience_s, kind = named.pop("timeout", 5.0), named.pop("factory", _sqlite3.Connection)
-    is_read_only = (file := database_file(database)) is not None and not may_change(file)
-    if is_read_only:
-        database, named["uri"] = _for_reading(os.fsdecode(database), named.get("uri", False)), True
+    file = database_file(database)
+    foreign = None if file is None or may_change(file) else file
+    if foreign is not None:
+        uri = _for_reading(os.fsdecode(database), named.get("uri", False))
+        database = f"{uri}&immutable=1" if _has_idle_log(foreign) else uri
+        named["uri"] = True
     made = real(database, timeout=0.0, factory=_patient(kind, _PatientConnection), **named)
     made._patience_ns = round(patience_s * 1e9)
-    made._is_read_only = is_read_only
+    made._is_read_only = foreign is not None
     made.set_authorizer(made._guard.own)
     plain = _plain(real)
     for name, place in _OF_TIME.items():
@@ -73,6 +77,14 @@ def _for_reading(name: str, is_uri: bool) -> str:
     else:
         uri = f"{'file://' if name.startswith(os.sep) else 'file:'}{quote(os.fsencode(name))}"
     return f"{uri}{'&' if '?' in uri else '?'}mode=ro"
+
+
+def _has_idle_log(file: str) -> bool:
+    """Whether a database has a write-ahead log that nothing is in: to read it, SQLite would make files beside it."""
+    if Path(f"{file}-wal").exists() or not Path(file).is_file() or not os.access(file, os.R_OK):
+        return False
+    with Path(file).open("rb") as opened:
+        return opened.read(20)[18:] == b"\2\2"
 
 
 class _Guard:
