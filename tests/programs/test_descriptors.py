@@ -7,6 +7,7 @@ import fcntl
 import os
 import pickle
 import select
+import selectors
 import signal
 import socket
 import stat
@@ -223,6 +224,46 @@ def epoll_in_epoll() -> Any:
         readable = select.select([inner], [], [], 0) == ([inner], [], [])
         other.recv(1)
         return before, silent, heard, readable, select.select([inner], [], [], 0), outer.poll(0)
+
+
+def numbers_that_stand_for_something_else() -> Any:
+    one, other = socket.socketpair()
+    with one, other, select.epoll() as watching, selectors.DefaultSelector() as selector:
+        first, second = socket.socketpair()
+        watching.register(first, select.EPOLLIN)
+        selector.register(first, selectors.EVENT_READ)
+        one.send(b"x")
+        os.dup2(other.fileno(), first.fileno())
+        seen = [watching.poll(0), selector.select(0), failure(lambda: watching.unregister(first))]
+        watching.register(first, select.EPOLLIN)
+        seen.append([events for _, events in watching.poll(0)])
+        os.dup2(second.fileno(), first.fileno())
+        selector.unregister(first)
+        watching.close()
+        return seen, first.close(), second.close()
+
+
+def epoll_in_a_circle() -> Any:
+    with select.epoll() as one, select.epoll() as other, select.epoll() as third:
+        one.register(other)
+        other.register(third)
+        wrong = one.register, one.modify, other.register, third.register
+        seen = [failure(lambda act=act: act(one, select.EPOLLIN)) for act in wrong]
+        return seen, failure(lambda: one.unregister(one)), failure(lambda: one.register(other)), one.poll(0)
+
+
+def data_looked_at_in_whole() -> Any:
+    look, seen = socket.MSG_PEEK | socket.MSG_WAITALL, []
+    for one, other in (connected(), socket.socketpair()):
+        with one, other:
+            one.send(b"ab")
+            late = threading.Timer(SETTLE_S, lambda one=one: one.send(b"cd"))
+            late.start()
+            seen += [other.recv(4, look), other.recv(1), other.recv(3, look)]
+            late.join()
+            one.close()
+            seen += [other.recv(9, look), other.recv(9), other.recv(9, look)]
+    return seen
 
 
 def pipes() -> Any:
@@ -575,6 +616,9 @@ def mistakes() -> Any:
         descriptors_of_a_chosen_number,
         data_in_pieces,
         epoll_in_epoll,
+        epoll_in_a_circle,
+        numbers_that_stand_for_something_else,
+        data_looked_at_in_whole,
         pipes,
         pipes_that_block_or_do_not,
         pipes_that_are_full,
@@ -603,6 +647,16 @@ def mistakes() -> Any:
 @pytest.mark.filterwarnings("ignore:Passing arguments to RLock")
 def test_a_machine_shows_what_linux_shows(program: Callable[[], Any]) -> None:
     assert seen_by(program) == program()
+
+
+def test_a_number_that_a_program_has_chosen_is_not_given_again() -> None:
+    def program() -> int:
+        with socket.socket() as first:
+            chosen = [os.dup2(first.fileno(), first.fileno() + step) for step in (1, 3)]
+            made = [socket.socket() for _ in range(3)]
+            return len({*chosen, *(each.fileno() for each in made)})
+
+    assert seen_by(program) == 5
 
 
 def test_what_a_library_keeps_of_a_program_can_be_closed_when_the_run_is_over() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import ctypes
 import os
 import queue
 import random
@@ -491,7 +492,23 @@ def make_database() -> None:
 def write_to_database() -> None:
     with closing(sqlite3.connect(os.environ["WORLDLINE_TEST_DATABASE"])) as database:
         assert database.execute("SELECT * FROM found").fetchall() == [(1,)]
+        database.execute("PRAGMA query_only = 0")
         database.execute("INSERT INTO found VALUES (2)")
+
+
+def attach_database() -> None:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("ATTACH '/tmp/worldline-test-escape.db' AS other")
+
+
+def attach_database_by_parameter() -> None:
+    with closing(sqlite3.connect(os.environ["WORLDLINE_TEST_DATABASE"])) as database:
+        database.execute("ATTACH ? AS other", ("/tmp/worldline-test-escape.db",))
+
+
+def copy_database() -> None:
+    with closing(sqlite3.connect(os.environ["WORLDLINE_TEST_DATABASE"])) as database:
+        database.executescript("VACUUM INTO '/tmp/worldline-test-escape.db'")
 
 
 def encrypt() -> None:
@@ -509,6 +526,9 @@ def encrypt() -> None:
         (write, "on its disk"),
         (make_database, "writes to /tmp/worldline-test-escape.db, which isn't on its disk"),
         (write_to_database, "writes to a database, which isn't on its disk"),
+        (attach_database, "writes to /tmp/worldline-test-escape.db, which isn't on its disk"),
+        (attach_database_by_parameter, "writes to a database that it attaches, which isn't on its disk"),
+        (copy_database, "writes to /tmp/worldline-test-escape.db, which isn't on its disk"),
         (encrypt, "encrypts"),
     ],
 )
@@ -522,6 +542,20 @@ def test_what_would_get_out_is_refused_where_it_is_done(
     with pytest.raises(WorldlineError, match=problem) as refused:
         alone(program)
     assert Path(__file__).name in str(refused.value)
+
+
+def test_a_killed_program_that_forks_on_its_way_out_just_ends() -> None:
+    def program() -> None:
+        try:
+            time.sleep(10)
+        finally:
+            try:
+                os.fork()
+            except Exception as error:
+                say(error)
+
+    run(Federation({"a": Machine(program)}, faults=("1s kill a",), until="3s"))
+    assert LINES == []
 
 
 def test_what_is_allowed_by_name_gets_out(tmp_path: Path) -> None:
@@ -567,6 +601,30 @@ def test_ctrl_c_at_its_computer_ends_a_program_alone(is_async: bool, capsys: pyt
     run(Federation({"a": Machine(program), "b": other}, faults=("1s signal a SIGINT",)))
     assert LINES == [1.0, "at exit", 2.0]
     assert capsys.readouterr().err == "it was ended by SIGINT\n"
+
+
+def press_ctrl_c() -> None:
+    """Interrupt the thread that runs this, as a person would: no statement raises it."""
+    ident = ctypes.pythonapi.PyThread_get_thread_ident
+    ident.restype = ctypes.c_ulong
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident()), ctypes.py_object(KeyboardInterrupt))
+
+
+@pytest.mark.parametrize("has_handler", [False, True])
+def test_ctrl_c_at_the_run_ends_it_though_its_computer_had_one_before(has_handler: bool) -> None:
+    def program() -> None:
+        if has_handler:
+            signal.signal(signal.SIGINT, lambda *_: say("handled"))
+        try:
+            time.sleep(2)
+        except KeyboardInterrupt:
+            say("caught")
+        press_ctrl_c()
+        time.sleep(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Federation({"a": Machine(program)}, faults=("1s signal a SIGINT",)))
+    assert ["handled" if has_handler else "caught"] == LINES
 
 
 def test_a_program_that_aborts_ends_alone(capsys: pytest.CaptureFixture[str]) -> None:

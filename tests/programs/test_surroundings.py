@@ -245,6 +245,32 @@ def test_scripts_own_cursors_and_pragmas_wait_in_simulated_time_too(tmp_path: Pa
     ]
 
 
+def test_a_program_attaches_databases_and_says_what_sql_may_do(tmp_path: Path) -> None:
+    outside = tmp_path / "a %23?&.db"
+    with closing(sqlite3.connect(outside)) as made, made:
+        made.execute("PRAGMA journal_mode = WAL")
+        made.execute("CREATE TABLE jobs AS SELECT 1 AS id")
+
+    def authorize(action: int, what: str, *_: Any) -> int:
+        return sqlite3.SQLITE_DENY if (action, what) == (sqlite3.SQLITE_READ, "secrets") else sqlite3.SQLITE_OK
+
+    def program() -> Any:
+        with closing(sqlite3.connect("own.db")) as database, closing(sqlite3.connect(outside)) as other:
+            database.set_authorizer(authorize)
+            database.execute("ATTACH 'other.db' AS one")
+            database.execute("ATTACH ? AS two", (str(Path("more.db").resolve()),))
+            database.execute("ATTACH ':memory:' AS three")
+            database.executescript("CREATE TABLE secrets (x); VACUUM; VACUUM INTO 'copy.db'")
+            with pytest.raises(sqlite3.DatabaseError, match="prohibited"):
+                database.execute("SELECT x FROM secrets")
+            database.set_authorizer(None)
+            return database.execute("SELECT x FROM secrets").fetchall(), other.execute("SELECT id FROM jobs").fetchall()
+
+    (tmp_path / "disk").mkdir()
+    assert seen_by(program, tmp_path / "disk") == ([], [(1,)])
+    assert sorted(each.name for each in tmp_path.iterdir()) == [outside.name, "disk"]
+
+
 @pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 43), reason="SQLite has timediff since 3.43")
 def test_differences_of_times_are_of_the_computers_clock() -> None:
     def look() -> Any:

@@ -17,6 +17,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Container, Iterable, Sequence
+from dis import opmap
 from itertools import count
 from random import Random
 from typing import Any, NoReturn, TypeVar
@@ -41,6 +42,8 @@ _LOOKS_LEAST = 1_000  # and how often when it has been charged for it, and goes 
 _TURNS_FREE = 100  # How often it may look whether anything is ready.
 _CHARGES_MAX = 10  # Each charge is twice the one before, up to a millisecond.
 _PID = 1_000
+_DELIVERED = "_worldline_delivered"
+_RAISE = opmap["RAISE_VARARGS"]
 _ENDS_MAX = 200  # How often a program may catch that all is over.
 
 T = TypeVar("T")
@@ -477,7 +480,7 @@ class Signals:
         self.held: list[int] = []  # and those of them that have come.
         self._blocked_by: dict[ProgramThread, dict[int, None]] = {}  # What others don't want: it comes to the main one.
         self.delivered = 0
-        self.has_interrupted = False  # Whether Ctrl-C was pressed at its computer; at the run's it is another matter.
+        self._was_interrupted = False  # Whether Ctrl-C was pressed at its computer.
         self.alarm_at = _NEVER
         self._alarm_every = 0
         self.wake: Callable[[int], None] | None = None  # What writes to the descriptor that asyncio has named.
@@ -542,7 +545,25 @@ class Signals:
                 return
             raise ProgramKilled(signal.Signals(number).name)
         self.delivered += 1
-        self.has_interrupted = self.has_interrupted or number == signal.SIGINT
+        self._was_interrupted = self._was_interrupted or number == signal.SIGINT
         if self.wake is not None:
             self.wake(number)
-        handler(number, None)
+        try:
+            handler(number, None)
+        except KeyboardInterrupt as error:
+            vars(error)[_DELIVERED] = True  # Kept there, so that what its frames have isn't kept alive.
+            raise
+
+    def has_raised(self, error: KeyboardInterrupt) -> bool:
+        """Whether Ctrl-C at its computer has led to this; at the run's it is another matter.
+
+        A program with a handler, as asyncio's, may raise another later, by a statement; no statement raises a person's.
+        """
+        if _DELIVERED in vars(error):
+            return True
+        origin = error.__traceback__
+        while origin is not None and origin.tb_next is not None:
+            origin = origin.tb_next
+        if origin is None or not self._was_interrupted:
+            return False
+        return origin.tb_frame.f_code.co_code[origin.tb_lasti] == _RAISE

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import _sqlite3
 import atexit
+import os
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from worldline.programs.escapes import database_file, may_change, refuse_to_write
 from worldline.programs.reals import here, really
@@ -42,11 +45,16 @@ def connected(real: Callable[..., Any], _computer: Any, database: Any, *given: A
     """Return a connection whose functions are a computer's, and which waits in its time."""
     named |= zip(_PARAMETERS, given, strict=False)
     patience_s, kind = named.pop("timeout", 5.0), named.pop("factory", _sqlite3.Connection)
+    file = database_file(database)
+    foreign = None if file is None or may_change(file) else file
+    if foreign is not None:
+        uri = _for_reading(os.fsdecode(database), named.get("uri", False))
+        database = f"{uri}&immutable=1" if _has_idle_log(foreign) else uri
+        named["uri"] = True
     made = real(database, timeout=0.0, factory=_patient(kind, _PatientConnection), **named)
     made._patience_ns = round(patience_s * 1e9)
-    if (file := database_file(database)) is not None and not may_change(file):
-        _sqlite3.Cursor(made).execute("PRAGMA query_only = 1")
-        made._is_read_only = True
+    made._is_read_only = foreign is not None
+    made.set_authorizer(made._guard.own)
     plain = _plain(real)
     for name, place in _OF_TIME.items():
         made.create_function(name, -1, _of_time(plain, name, place), deterministic=True)
@@ -57,6 +65,49 @@ def connected(real: Callable[..., Any], _computer: Any, database: Any, *given: A
     made.create_function("random", 0, lambda: here.computer.draws.entropy().getrandbits(64) - 2**63)
     made.create_function("randomblob", 1, lambda size: here.computer.draws.entropy().randbytes(max(size, 1)))
     return made
+
+
+# --- Files that aren't the program's own ---
+
+
+def _for_reading(name: str, is_uri: bool) -> str:
+    """Return the URI by which a database can only be read; where a mode is named twice, the last counts."""
+    if is_uri and name.startswith("file:"):
+        uri = name.partition("#")[0]
+    else:
+        uri = f"{'file://' if name.startswith(os.sep) else 'file:'}{quote(os.fsencode(name))}"
+    return f"{uri}{'&' if '?' in uri else '?'}mode=ro"
+
+
+def _has_idle_log(file: str) -> bool:
+    """Whether a database has a write-ahead log that nothing is in: to read it, SQLite would make files beside it."""
+    if Path(f"{file}-wal").exists() or not Path(file).is_file() or not os.access(file, os.R_OK):
+        return False
+    with Path(file).open("rb") as opened:
+        return opened.read(20)[18:] == b"\2\2"
+
+
+class _Guard:
+    """Authorizes what SQL does: it attaches what the program may change; what else it may do, the program says."""
+
+    def __init__(self) -> None:
+        self.own: Callable[..., int] | None = None
+        self.given: Any = ()  # The parameters of what is executed: one of them may be the name of a file.
+        self.refused: str | None = None
+
+    def __call__(self, action: int, what: str | None, *rest: Any) -> int:
+        if action == _sqlite3.SQLITE_ATTACH and here.computer is not None:
+            values = self.given.values() if isinstance(self.given, dict) else self.given
+            names = [what] if what is not None else [each for each in values if isinstance(each, str | bytes)]
+            if not all(map(_may_attach, names or [os.sep])):
+                self.refused = "a database that it attaches" if what is None else database_file(what)
+                return _sqlite3.SQLITE_DENY
+        return _sqlite3.SQLITE_OK if self.own is None else self.own(action, what, *rest)
+
+
+def _may_attach(name: str | bytes) -> bool:
+    file = database_file(name)
+    return file is None or may_change(file) or dict(parse_qsl(urlsplit(os.fsdecode(name)).query)).get("mode") == "ro"
 
 
 # --- Waiting for other connections ---
@@ -70,10 +121,13 @@ def _patiently(connection: Any, ask: Callable[[], Any]) -> Any:
     while True:
         try:
             return ask()
-        except _sqlite3.OperationalError as error:
-            if computer is not None and connection._is_read_only and error.sqlite_errorcode == _sqlite3.SQLITE_READONLY:
+        except _sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", _sqlite3.SQLITE_OK) & 0xFF
+            if computer is not None and connection._is_read_only and code == _sqlite3.SQLITE_READONLY:
                 refuse_to_write("a database")
-            if computer is None or error.sqlite_errorcode & 0xFF != _sqlite3.SQLITE_BUSY:
+            if computer is not None and connection._guard.refused is not None:
+                refuse_to_write(connection._guard.refused)
+            if computer is None or code != _sqlite3.SQLITE_BUSY:
                 raise
             until = computer.stack.now + connection._patience_ns if until is None else until
             if computer.stack.now >= until:
@@ -125,7 +179,13 @@ class _PatientCursor(_sqlite3.Cursor):
 
         if given and isinstance(given[0], str) and _SETS_PATIENCE.match(given[0]):
             return _setting_patience(self.connection, ask)
-        return _patiently(self.connection, ask)
+        connection: Any = self.connection
+        guard = connection._guard
+        guard.given = given[1] if len(given) > 1 else ()
+        try:
+            return _patiently(self.connection, ask)
+        finally:
+            guard.given = ()
 
     def executemany(self, *given: Any) -> Any:
         return _patiently(self.connection, lambda: super(_PatientCursor, self).executemany(*given))
@@ -145,6 +205,16 @@ class _PatientCursor(_sqlite3.Cursor):
 class _PatientConnection(_sqlite3.Connection):
     _patience_ns = 0
     _is_read_only = False
+    _guard: _Guard
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        made = super().__new__(cls)
+        made._guard = _Guard()
+        return made
+
+    def set_authorizer(self, authorizer_callback: Callable[..., int] | None) -> None:
+        self._guard.own = authorizer_callback
+        super().set_authorizer(self._guard)
 
     def cursor(self, factory: Any = _sqlite3.Cursor) -> Any:
         if isinstance(factory, type) and issubclass(factory, _sqlite3.Cursor):

@@ -193,7 +193,7 @@ def _is_harmless(event: str, given: tuple[Any, ...]) -> bool:
     """Whether this changes nothing that outlives the program."""
     if event in _READING or (event == "open" and not given[2] & _WRITING):
         return True
-    return isinstance(given[0], str) and (given[0] in _HARMLESS or "__pycache__" in given[0])
+    return bool(given) and isinstance(given[0], str) and (given[0] in _HARMLESS or "__pycache__" in given[0])
 
 
 def _refusing(owner: Any, name: str, what: str) -> None:

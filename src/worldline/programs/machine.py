@@ -168,8 +168,8 @@ def _run(computer: Computer, software: Software) -> ProgramKilled | None:
         except SystemExit as error:
             if not is_normal_end(error):
                 raise
-        except KeyboardInterrupt:
-            if not computer.signals.has_interrupted:
+        except KeyboardInterrupt as error:
+            if not computer.signals.has_raised(error):
                 raise
             interrupted = ProgramKilled("SIGINT")
         computer.wait_for_threads(threads.is_awaited)

@@ -20,6 +20,18 @@ _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 Ready = list[tuple[selectors.SelectorKey, int]]
 
 
+class _Watched:
+    """What a descriptor stood for when it was registered: it may come to stand for something else."""
+
+    def __init__(self, endpoint: Endpoint, watcher: Callable[[], None]) -> None:
+        self.endpoint = endpoint
+        self._watcher = watcher
+        endpoint.watchers.append(watcher)
+
+    def end(self) -> None:
+        self.endpoint.watchers.remove(self._watcher)
+
+
 class Selector(_Base):  # type: ignore[misc]
     """Waits for sockets of a computer.
 
@@ -31,7 +43,7 @@ class Selector(_Base):  # type: ignore[misc]
         super().__init__()
         self._computer: Computer = here.computer
         self._candidates: dict[int, None] = {}
-        self._watchers: dict[int, Callable[[], None]] = {}
+        self._watched: dict[int, _Watched] = {}
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key: selectors.SelectorKey = super().register(fileobj, events, data)
@@ -40,17 +52,14 @@ class Selector(_Base):  # type: ignore[misc]
         except OSError:
             super().unregister(fileobj)
             raise
-        watcher = self._watchers[key.fd] = partial(self._note, key.fd)
-        endpoint.watchers.append(watcher)
+        self._watched[key.fd] = _Watched(endpoint, partial(self._note, key.fd))
         self._note(key.fd)
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         key: selectors.SelectorKey = super().unregister(fileobj)
         self._candidates.pop(key.fd, None)
-        stack, watcher = self._computer.stack, self._watchers.pop(key.fd)
-        if stack.has(key.fd):
-            stack.endpoint(key.fd).watchers.remove(watcher)
+        self._watched.pop(key.fd).end()
         return key
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -93,7 +102,7 @@ class Selector(_Base):  # type: ignore[misc]
         for descriptor in tuple(self._candidates):
             key, endpoint = keys.get(descriptor), endpoints.get(descriptor)
             events = 0
-            if key is not None and endpoint is not None:
+            if key is not None and endpoint is not None and self._watched[descriptor].endpoint is endpoint:
                 wanted = key.events
                 if wanted & _READ and endpoint.is_readable():
                     events |= _READ
@@ -171,15 +180,20 @@ def poll() -> Any:
 class _Watch(Endpoint):
     """What the descriptor of an epoll object stands for: others may wait for it, too."""
 
-    def __init__(self, stack: Any, ready: Callable[[], Any]) -> None:
+    def __init__(self, stack: Any, ready: Callable[[], Any], watched: Callable[[], list[Endpoint]]) -> None:
         super().__init__(stack)
         self._ready = ready
+        self._watched = watched
 
     def is_readable(self) -> bool:
         return bool(self._ready())
 
     def is_writable(self) -> bool:
         return False
+
+    def waits_for(self, other: Endpoint) -> bool:
+        """Whether it watches something, or what watches it."""
+        return any(each is other or (isinstance(each, _Watch) and each.waits_for(other)) for each in self._watched())
 
 
 class Epoll:
@@ -189,8 +203,8 @@ class Epoll:
         self._computer: Computer = here.computer
         self._masks: dict[int, int] = {}
         self._told: dict[int, int] = {}  # What was said of those that are told of changes alone.
-        self._watchers: dict[int, Callable[[], None]] = {}
-        self._watch = _Watch(self._computer.stack, self._ready)
+        self._watched: dict[int, _Watched] = {}
+        self._watch = _Watch(self._computer.stack, self._ready, self._endpoints)
         self.closed = False
 
     def fileno(self) -> int:
@@ -212,14 +226,14 @@ class Epoll:
         self.close()
 
     def register(self, fd: Any, eventmask: int = _IN | _OUT | real.POLLPRI) -> None:
-        self._check()
-        descriptor = _descriptor(fd)
+        descriptor = self._another(fd)
         endpoint = self._computer.stack.endpoint(descriptor)
-        if descriptor in self._masks:
+        if isinstance(endpoint, _Watch) and endpoint.waits_for(self._watch):
+            raise failure(errno.ELOOP)
+        if self._endpoint(descriptor) is not None:
             raise failure(errno.EEXIST)
         self._masks[descriptor] = eventmask
-        watcher = self._watchers[descriptor] = partial(self._note, descriptor)
-        endpoint.watchers.append(watcher)
+        self._watched[descriptor] = _Watched(endpoint, partial(self._note, descriptor))
         self._note(descriptor)
 
     def modify(self, fd: Any, eventmask: int) -> None:
@@ -250,13 +264,25 @@ class Epoll:
         return found
 
     def _ready(self) -> list[tuple[int, int]] | None:
-        found, endpoints = [], self._computer.stack.endpoints
+        found = []
         for descriptor, mask in list(self._masks.items()):
-            if (endpoint := endpoints.get(descriptor)) is None:
-                self._forget(descriptor)
-            elif mask and (events := _events(endpoint, mask)) and self._told.get(descriptor) != events:
+            endpoint = self._endpoint(descriptor)
+            if endpoint is None or not mask:
+                continue
+            if (events := _events(endpoint, mask)) and self._told.get(descriptor) != events:
                 found.append((descriptor, events))
         return found or None
+
+    def _endpoint(self, descriptor: int) -> Endpoint | None:
+        """Return what is watched by a number, unless the number stands for something else by now."""
+        watched = self._watched.get(descriptor)
+        if watched is None or self._computer.stack.endpoints.get(descriptor) is watched.endpoint:
+            return None if watched is None else watched.endpoint
+        self._forget(descriptor)
+        return None
+
+    def _endpoints(self) -> list[Endpoint]:
+        return [each for descriptor in list(self._masks) if (each := self._endpoint(descriptor)) is not None]
 
     def _note(self, descriptor: int) -> None:
         self._told.pop(descriptor, None)
@@ -264,16 +290,21 @@ class Epoll:
 
     def _forget(self, descriptor: int) -> None:
         del self._masks[descriptor]
-        watcher = self._watchers.pop(descriptor)
+        self._watched.pop(descriptor).end()
         self._told.pop(descriptor, None)
-        if (endpoint := self._computer.stack.endpoints.get(descriptor)) is not None:
-            endpoint.watchers.remove(watcher)
 
     def _registered(self, fd: Any) -> int:
+        descriptor = self._another(fd)
+        if self._endpoint(descriptor) is None:
+            raise failure(errno.ENOENT if self._computer.stack.has(descriptor) else errno.EBADF)
+        return descriptor
+
+    def _another(self, fd: Any) -> int:
+        """Return the number of what may be watched: not its own."""
         self._check()
         descriptor = _descriptor(fd)
-        if descriptor not in self._masks:
-            raise failure(errno.ENOENT if self._computer.stack.has(descriptor) else errno.EBADF)
+        if self._computer.stack.endpoints.get(descriptor) is self._watch:
+            raise failure(errno.EINVAL)
         return descriptor
 
     def _check(self) -> None:

@@ -9,6 +9,7 @@ import socket as real
 import stat
 import struct
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from worldline.programs.computer import Computer
@@ -276,7 +277,10 @@ class Socket(_RealSocket):  # type: ignore[misc]
             self._check_going()
             return bytes(endpoint.receive(bufsize, peek))
         if flags and flags & _WAITALL and self._timeout is None:
-            return self._recv_all(bufsize)
+            if not peek:
+                return self._recv_all(bufsize)
+            if not isinstance(endpoint, PipeEnd):  # As on Linux, where Unix sockets show what there is.
+                return self._look_at_all(bufsize)
         return bytes(self._done(lambda: endpoint.receive(bufsize, peek), endpoint.is_readable, self._deadline()))
 
     def _recv_all(self, size: int) -> bytes:
@@ -284,6 +288,23 @@ class Socket(_RealSocket):  # type: ignore[misc]
         while len(taken) < size and (more := self.recv(size - len(taken))):
             taken += more
         return bytes(taken)
+
+    def _look_at_all(self, size: int) -> bytes:
+        endpoint = self._endpoint
+
+        def look() -> bytes:
+            found: bytes = endpoint.receive(size, True)
+            if len(found) < size and not (endpoint.hears_no_more() or endpoint.is_broken()):
+                raise failure(errno.EAGAIN)
+            return bytes(found)
+
+        def is_seen() -> bool:
+            with suppress(BlockingIOError):
+                look()
+                return True
+            return False
+
+        return self._done(look, is_seen, self._deadline())  # type: ignore[no-any-return]
 
     def _datagram(self, peek: bool, flags: int = 0) -> tuple[bytes, Any]:
         endpoint = self._endpoint

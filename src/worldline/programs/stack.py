@@ -652,6 +652,8 @@ class Stack:
     def claim(self, endpoint: Endpoint, descriptor: int | None = None) -> int:
         """Return a descriptor that stands for an endpoint, alone or besides others: a new one, or this."""
         if descriptor is None:
+            while self._next_descriptor in self.endpoints:  # A program has chosen it.
+                self._next_descriptor += 1
             descriptor = self._next_descriptor
             self._next_descriptor += 1
         self.endpoints[descriptor] = endpoint
