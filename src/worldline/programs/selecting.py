@@ -20,7 +20,7 @@ _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 Ready = list[tuple[selectors.SelectorKey, int]]
 
 
-class _Watched:
+class _Registered:
     """What a descriptor stood for when it was registered: it may come to stand for something else."""
 
     def __init__(self, endpoint: Endpoint, watcher: Callable[[], None]) -> None:
@@ -43,7 +43,7 @@ class Selector(_Base):  # type: ignore[misc]
         super().__init__()
         self._computer: Computer = here.computer
         self._candidates: dict[int, None] = {}
-        self._watched: dict[int, _Watched] = {}
+        self._watched: dict[int, _Registered] = {}
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key: selectors.SelectorKey = super().register(fileobj, events, data)
@@ -52,7 +52,7 @@ class Selector(_Base):  # type: ignore[misc]
         except OSError:
             super().unregister(fileobj)
             raise
-        self._watched[key.fd] = _Watched(endpoint, partial(self._note, key.fd))
+        self._watched[key.fd] = _Registered(endpoint, partial(self._note, key.fd))
         self._note(key.fd)
         return key
 
@@ -203,7 +203,7 @@ class Epoll:
         self._computer: Computer = here.computer
         self._masks: dict[int, int] = {}
         self._told: dict[int, int] = {}  # What was said of those that are told of changes alone.
-        self._watched: dict[int, _Watched] = {}
+        self._watched: dict[int, _Registered] = {}
         self._watch = _Watch(self._computer.stack, self._ready, self._endpoints)
         self.closed = False
 
@@ -233,7 +233,7 @@ class Epoll:
         if self._endpoint(descriptor) is not None:
             raise failure(errno.EEXIST)
         self._masks[descriptor] = eventmask
-        self._watched[descriptor] = _Watched(endpoint, partial(self._note, descriptor))
+        self._watched[descriptor] = _Registered(endpoint, partial(self._note, descriptor))
         self._note(descriptor)
 
     def modify(self, fd: Any, eventmask: int) -> None:
