@@ -55,3 +55,12 @@ def test_a_program_that_keeps_its_thread_is_interrupted_too(tmp_path: Path) -> N
     command = [sys.executable, "-m", "worldline", "check", "mine.py"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
     assert (ended.returncode, ended.stderr) == (130, "worldline: interrupted by SIGTERM\n")
+
+
+@pytest.mark.long
+def test_tests_hear_signals_though_who_started_them_ignores_those() -> None:
+    """As with nohup, in cron, and in scripts that run them in the background."""
+    tests = f"{sys.executable} -m pytest -q -p no:cacheprovider -n 1 {__file__} -k 'one_line and run'"
+    deaf = ["sh", "-c", f"trap '' INT TERM HUP QUIT; exec {tests}"]
+    ended = subprocess.run(deaf, capture_output=True, text=True, timeout=100, check=False)
+    assert "3 passed" in ended.stdout, ended.stdout
