@@ -10,12 +10,13 @@ from queue import Queue
 import pytest
 
 from tests.watch.test_tape import told
-from worldline import Federation, Network, Program, link, run
+from worldline import Federation, Network, Program, Server, link, run
+from worldline.federation.operator import Operator
 from worldline.federation.participant.participant import Participant
 from worldline.history.observer import MEASURE
 from worldline.history.outcome import Status
 from worldline.model.errors import UsageError
-from worldline.watch.live import Holding, LiveRun
+from worldline.watch.live import Holding, LiveRun, Operating
 from worldline.world import World
 from worldline.world.console import InteractionsLog, interacted, replay
 
@@ -156,3 +157,19 @@ def test_what_is_measured_last_is_listed_however_much_there_was() -> None:
     live.observer.noted("pilot", MEASURE, 300, b'{"return":300.0}')
     live.observer.finish(301)
     assert live.show.fields().fields == {MEASURE: ["reward", "return"]}
+
+
+def test_a_page_that_looks_and_drives_keeps_no_connection_for_which_the_end_would_wait() -> None:
+    connected: list[Operator] = []
+    with Server(federation().plan()) as server:
+
+        def connect() -> Operator:
+            connected.append(Operator(server.address))
+            return connected[-1]
+
+        operating = Operating(connect)
+        assert operating.look()["missing"] == ["ping", "pong"]
+        assert operating.look()["missing"] == ["ping", "pong"]  # What was found a moment ago.
+        assert operating.order("pause", {}) == "paused at 0s"
+        assert operating.look()["phase"] == "paused"
+    assert [each._socket.fileno() for each in connected] == [-1] * 3

@@ -217,11 +217,13 @@ def _step_end(given: dict[str, Any], now: int) -> int:
 
 
 class Operating:
-    """Looks at a federation and drives it through a connection of its own, as an operator does."""
+    """Looks at a federation and drives it as an operator does, each time through a connection of its own.
+
+    One that stayed open would hold up the end of the run: its server waits until all who were told of it have gone.
+    """
 
     def __init__(self, connect: Callable[[], Operator]) -> None:
         self._connect = connect
-        self._operator: Operator | None = None
         self._lock = threading.Lock()
         self._looked: tuple[float, dict[str, Any]] = (0.0, {})
 
@@ -234,47 +236,38 @@ class Operating:
 
     def _seen(self) -> dict[str, Any]:
         try:
-            found = self._connected().situation(links=True)
+            with self._connect() as operator:
+                found = operator.situation(links=True)
         except (LossError, UsageError, OSError):  # It hasn't begun, or is over.
-            self._drop()
             return {}
         return {} if isinstance(found, RunOver) else in_plain(found)
 
     def order(self, name: str, given: dict[str, Any]) -> str:
         with self._lock:
             try:
-                return self._ordered(self._connected(), name, given)
+                with self._connect() as operator:
+                    return _ordered(operator, name, given)
             except (LossError, OSError) as error:
-                self._drop()
                 raise UsageError(f"the run can't be reached: {error}") from error
             finally:
                 self._looked = 0.0, {}
 
-    def _ordered(self, operator: Operator, name: str, given: dict[str, Any]) -> str:
-        if name == "pause":
-            held = operator.pause()
-            return "the run is over" if isinstance(held, RunOver) else f"paused at {format_time(held)}"
-        if name == "resume":
-            return "resumed" if operator.resume() is None else "the run is over"
-        if name == "step":
-            by = as_time(given["by"], "the time to go on by") if given.get("by") else None
-            to = as_time(given["to"], "the time to run to") if given.get("to") else None
-            reached = operator.step(by=by, to=to, within_s=10.0)
-            return "the run is over" if isinstance(reached, RunOver) else f"at {format_time(reached)}"
-        if name == "end":
-            operator.end()
-            return "ending"
-        raise UsageError(f"a run can't {shown(name)}", advice="it can pause, step, resume and end")
 
-    def _connected(self) -> Operator:
-        if self._operator is None:
-            self._operator = self._connect()
-        return self._operator
-
-    def _drop(self) -> None:
-        if self._operator is not None:
-            self._operator.__exit__(None, None, None)
-            self._operator = None
+def _ordered(operator: Operator, name: str, given: dict[str, Any]) -> str:
+    if name == "pause":
+        held = operator.pause()
+        return "the run is over" if isinstance(held, RunOver) else f"paused at {format_time(held)}"
+    if name == "resume":
+        return "resumed" if operator.resume() is None else "the run is over"
+    if name == "step":
+        by = as_time(given["by"], "the time to go on by") if given.get("by") else None
+        to = as_time(given["to"], "the time to run to") if given.get("to") else None
+        reached = operator.step(by=by, to=to, within_s=10.0)
+        return "the run is over" if isinstance(reached, RunOver) else f"at {format_time(reached)}"
+    if name == "end":
+        operator.end()
+        return "ending"
+    raise UsageError(f"a run can't {shown(name)}", advice="it can pause, step, resume and end")
 
 
 def in_plain(situation: Situation) -> dict[str, Any]:
