@@ -45,3 +45,5 @@ def test_the_pace_is_that_of_the_last_two_seconds() -> None:
     passed.note(1000, 1.0, 5 * SECOND)
     passed.note(2000, 8.5, 8 * SECOND)
     assert passed.pace(2100, 10.5, 9 * SECOND) == (0.5, 50.0)
+    passed.note(3000, 60.0, 10 * SECOND)  # It had stood still in between.
+    assert passed.pace(3500, 61.0, 12 * SECOND) == (2.0, 500.0)

@@ -168,7 +168,7 @@ def test_a_page_that_looks_and_drives_keeps_no_connection_for_which_the_end_woul
             return connected[-1]
 
         operating = Operating(connect)
-        assert operating.look()["missing"] == ["ping", "pong"]
+        assert operating.look()["phase"] == "starting"
         assert operating.look()["missing"] == ["ping", "pong"]  # What was found a moment ago.
         assert operating.order("pause", {}) == "paused at 0s"
         assert operating.look()["phase"] == "paused"

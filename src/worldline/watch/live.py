@@ -273,7 +273,7 @@ def _ordered(operator: Operator, name: str, given: dict[str, Any]) -> str:
 def in_plain(situation: Situation) -> dict[str, Any]:
     """Return a situation as plain values for a page."""
     found: dict[str, Any] = {
-        "phase": "running" if situation.paused is None else "paused",
+        "phase": "paused" if situation.paused is not None else "starting" if situation.missing else "running",
         "time": situation.time,
         "end": None if situation.end >= FOREVER else situation.end,
         "events": situation.events,

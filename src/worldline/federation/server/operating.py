@@ -82,7 +82,8 @@ class Milestones:
         if not self._passed:
             return None, None
         place = bisect_right(self._passed, wall_s - _LATELY_S, key=itemgetter(1))
-        events_then, wall_s_then, time_then = self._passed[max(0, place - 1)]
+        # Not the look before that: since then the run may have stood still, or waited for its participants.
+        events_then, wall_s_then, time_then = self._passed[min(place, len(self._passed) - 1)]
         elapsed = wall_s - wall_s_then
         if elapsed < _LEAST_S:
             return None, None

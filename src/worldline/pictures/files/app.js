@@ -46,7 +46,7 @@ function build() {
 
 // --- The head and the foot ---
 
-const PHASES = {loading: "reading…", running: "running", paused: "paused", over: "over", failed: "failed", gone: "no connection"};
+const PHASES = {loading: "reading…", starting: "starting", running: "running", paused: "paused", over: "over", failed: "failed", gone: "no connection"};
 
 function drawFrame() {
   if (!runs.length) return;
@@ -179,7 +179,7 @@ async function poll() {
 // Keep the window at the whole run, or at its latest part, until the user looks elsewhere.
 function follow() {
   if (!look.follow) return;
-  const isGrowing = runs.some(run => run.facts.live && ["running", "paused"].includes(run.status.phase));
+  const isGrowing = runs.some(run => run.facts.live && ["starting", "running", "paused"].includes(run.status.phase));
   const latest = Math.max(...runs.map(run => run.latest)), end = !isGrowing && latest > 0 && latest < wholeEnd() / 2 ? latest : wholeEnd();  // What comes after is quiet.
   look.to = end * 1.03; look.from = isGrowing && chosen !== "signals" ? Math.max(0, end - Math.max(end / 5, 1)) : -0.01 * end;
   if (isGrowing) look.now = end;

@@ -58,6 +58,7 @@ class Diagram {
     const x = drawAxis(sheet, left, width, bottom);
     const y = member => top + gap * (lane[member] + 0.5);
     this.y = y;
+    if (!this.order.length) sheet.write("nothing has happened yet", width / 2, height / 2, theme.soft, "center");
     for (const member of this.order) {
       const [began, ended] = run.stays.get(member) || [0, null];
       pen.strokeStyle = theme.soft; pen.globalAlpha = Math.min(0.55, gap / 30); pen.lineWidth = 1.2;  // Of many, they are to hide no message.
