@@ -34,6 +34,7 @@ from worldline.federation import peer_process
 from worldline.federation.operator import Operator
 from worldline.federation.peer_process import is_another_users
 from worldline.federation.server import operating as desk_module
+from worldline.federation.server import server as server_module
 from worldline.federation.server.operating import OPERATORS_MAX, look_at
 from worldline.lock import Cause
 from worldline.lock.why.reasons import Situation
@@ -257,6 +258,16 @@ def test_the_end_is_told_to_one_who_asks_and_to_one_who_waits(digest: bytes) -> 
             eventually(lambda: isinstance(asking.situation(), RunOver))
         assert over == RunOver(digest.hex(), None)
         assert asking.situation() == over
+
+
+def test_an_operator_that_only_looks_on_doesnt_hold_up_the_end(digest: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "_LINGER_S", 3600.0)
+    with Server(FEDERATION.plan()) as server, Operator(server.address) as operator:
+        seen(operator)
+        with playing(server):
+            pass
+        assert server.wait(PATIENCE_S).digest == digest
+        assert operator.situation() == RunOver(digest.hex(), None)
 
 
 # --- Operating ---

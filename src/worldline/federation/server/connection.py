@@ -19,6 +19,7 @@ from worldline.federation.participant.connection import Eagerness
 from worldline.federation.peer_process import is_another_users, is_stopped, process_of
 from worldline.federation.server.host import Host
 from worldline.federation.server.limits import files_left, no_file_left
+from worldline.federation.server.operating import OperatorDesk
 from worldline.federation.server.session import OtherEnd, Session
 from worldline.federation.server.trunk import Trunk
 from worldline.federation.sockets import READ_LEAST, breakage, configure, is_unreachable, next_read
@@ -416,6 +417,10 @@ class ServerConnections:
     def finish(self) -> None:
         for connection in list(self.opened):
             connection.finish()
+
+    def are_awaited(self) -> bool:
+        """Whether one still has to hear something, or to go. An operator may stay: it has nothing more to say."""
+        return any(each.session.out or not isinstance(each.session.trunk, OperatorDesk) for each in self.opened)
 
     def close(self, cause: str) -> None:
         for connection in list(self.opened):

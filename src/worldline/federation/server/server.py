@@ -610,7 +610,7 @@ class Server:
         deadline = self._clock() + _LINGER_S
         self._turns.send_all()
         self._connections.finish()
-        while self._connections.opened and self._clock() < deadline:
+        while self._connections.are_awaited() and self._clock() < deadline:
             for act in self._sockets.ready(_TICK_S / 10):
                 act()
         self._connections.close("the run is over")
