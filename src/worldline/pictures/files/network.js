@@ -62,10 +62,10 @@ class Network {
     this.legend.show(topicsShown(run));
     let ring = this.ring(members, true);
     if (ring.boxes.some((box, place) => place && overlap(box, ring.boxes[place - 1]))) ring = this.ring(members, false);
-    const {at, names, widths, high, line, boxes, beside, isLarge} = ring, last = this.last(), taken = [...boxes];
+    const {at, names, widths, high, line, boxes, beside, isLarge} = ring, last = this.last(), taken = boxes;
     this.isLarge = isLarge;
     this.drawWays(at);
-    const justNow = this.messages(at, member => widths.get(member), high, boxes);
+    const {justNow, labels} = this.messages(at, member => widths.get(member), high);
     for (const [member, [x, y, across, down]] of at) {
       const {log, fault, state} = last.get(member) || {}, isDown = fault?.kind === "down", half = widths.get(member);
       pen.beginPath(); pen.roundRect(x - half, y - high, 2 * half, 2 * high, high);
@@ -83,6 +83,7 @@ class Network {
       const first = isBeside ? y - (says.length - 1) / 2 * line + 0.3 * theme.size : down < 0 ? y - high - (says.length - 0.5) * line : y + high + line;
       says.forEach(([text, color], number) => sheet.label(text, [[side, first + number * line]], color, taken, align));
     }
+    for (const [topic, x, y, color] of labels) sheet.label(topic, [[x + 8, y - 4], [x + 8, y + theme.size]], color, taken);
     const outside = this.outside();
     if (outside) {  // Below the legend, if they would meet.
       const text = `${timeText(outside.at)}  ${outside.says}`, {offsetLeft, offsetHeight} = this.legend.body;
@@ -111,15 +112,16 @@ class Network {
     return found;
   }
 
-  // Draw what is under way; return the members at which something happens at this very moment.
-  messages(at, half, high, boxes) {
-    const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns, now = new Set(), rows = [];
-    const stop = run.rowAt(look.now + 1), taken = [...boxes];
+  // Draw what is under way; return the members at which something happens at this very moment, and what is to be written
+  // beside the messages where the members leave room.
+  messages(at, half, high) {
+    const {run, sheet} = this, {pen} = sheet, {sent, arrival, sender, receiver, topic, lost} = run.columns, justNow = new Set(), rows = [], labels = [];
+    const stop = run.rowAt(look.now + 1);
     this.spots = [];
     for (let row = run.rowAt(look.now - run.longest); row < stop; row++) {
-      if (sent[row] === look.now) now.add(sender[row]);
+      if (sent[row] === look.now) justNow.add(sender[row]);
       if (receiver[row] < 0 || arrival[row] < look.now || !at.has(sender[row]) || !at.has(receiver[row])) continue;
-      if (arrival[row] === look.now && lost[row] < 0) now.add(receiver[row]);
+      if (arrival[row] === look.now && lost[row] < 0) justNow.add(receiver[row]);
       rows.push(row);
     }
     pen.font = `${0.85 * theme.size}px system-ui, sans-serif`;
@@ -133,9 +135,9 @@ class Network {
       const size = 0.55 * theme.size / far;
       if (run.isLost(row) && share > 0.6) cross(sheet, x, y, 6); else head(sheet, a, b, x + (c - a) * size, y + (d - b) * size);
       this.spots.push([x, y, x, y, row]);
-      if (rows.length <= FEW) sheet.label(fitted(pen, run.topics[topic[row]], 14 * theme.size), [[x + 8, y - 4], [x + 8, y + theme.size]], pen.fillStyle, taken);
+      if (rows.length <= FEW) labels.push([fitted(pen, run.topics[topic[row]], 14 * theme.size), x, y, pen.fillStyle]);
     }
-    return now;
+    return {justNow, labels};
   }
 
   click(event) {
