@@ -42,6 +42,20 @@ def test_another_order_within_a_message() -> None:
     assert "order" not in guessed(a, sent({"names": ["x", {"n": [2, 2]}]}))
 
 
+def test_what_isnt_decoded_is_no_order() -> None:
+    a, b = (sent("")._replace(payload=text) for text in (b'{"a":1,"b":[1]}', b'{"b":[1],"a":1}'))
+    assert guessed(a, b).startswith("the same values in another order")
+    a, b = (a._replace(payload=text) for text in (b"[1]", b"[ 1]"))
+    assert "order" not in guessed(a, b)
+
+
+def test_addresses() -> None:
+    for one, other in ((94_390_898_345_120, 94_692_775_596_000), ("<A at 0x7f12a0b3c4d0>", "<A at 0x7f99a0b3c4d0>")):
+        assert guessed(sent(one), sent(other)).startswith("perhaps the address of an object, from id() or a repr")
+        assert "address" not in guessed(sent([one, 1]), sent([one, 2]))
+    assert "address" not in guessed(sent(94_390_898_345_121), sent(94_692_775_596_001))
+
+
 def test_rounding() -> None:
     a, b = sent({"mm": 0.1 + 0.2}), sent({"mm": 0.3})
     assert guessed(a, b) == "floats in their last places: perhaps a sum in another order, or another library"

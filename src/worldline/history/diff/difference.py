@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -421,6 +422,7 @@ LAST_PLACES_MAX = 4096
 """Floats that lie closer than this, in units in the last place, differ by rounding."""
 
 _LATER_MIN = 4  # With fewer messages there is no telling how it goes on.
+_ADDRESS = re.compile(rb"0x([0-9a-f]{8,14})\b|\b(\d{14,15})\b")
 _DATES = (1.5e9, 2.2e9)  # The years 2017 to 2039, in seconds.
 _MACHINE = ("python", "platform", "float_fingerprint", "byte_order", "version", "libraries")
 
@@ -466,6 +468,8 @@ def _guess_of_its_own(parting: Parting, headers: Collection[str], later: Later) 
         return _otherwise(headers, f"another{message or ' one'} at another time")
     if is_reordered(a.payload, b.payload):
         return "the same values in another order: perhaps the order of a set, of threads, or of arrival"
+    if _addresses(a.payload) ^ _addresses(b.payload):
+        return "perhaps the address of an object, from id() or a repr: it is another one in every process"
     return _guess_of_values(field_differences(a.payload, b.payload), headers, later)
 
 
@@ -535,6 +539,12 @@ def _numbers_at(path: str, a: bytes, b: bytes) -> tuple[float, float] | None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _addresses(payload: bytes) -> set[int]:
+    """Return the numbers that look like places in memory: those of objects are multiples of eight."""
+    found = {int(in_hex or decimal, 16 if in_hex else 10) for in_hex, decimal in _ADDRESS.findall(payload)}
+    return {each for each in found if each % 8 == 0}
 
 
 def _is_date(value: Any) -> bool:

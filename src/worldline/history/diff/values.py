@@ -101,9 +101,11 @@ def is_nothing(value: Any) -> bool:
 
 
 def is_reordered(a: bytes, b: bytes) -> bool:
-    """Whether two payloads hold the same, with lists in another order."""
+    """Whether two payloads hold the same, with lists or keys in another order."""
     decoded = both_decoded(a, b)
-    return a != b and decoded is not None and _without_order(decoded[0]) == _without_order(decoded[1])
+    if decoded is None or repr(decoded[0]) == repr(decoded[1]):  # Then they differ in what isn't decoded.
+        return False
+    return repr(_without_order(decoded[0])) == repr(_without_order(decoded[1]))
 
 
 def payload_text(payload: bytes) -> str:
@@ -223,7 +225,7 @@ def _naming_field(a: list[Any], b: list[Any]) -> str | None:
 
 def _without_order(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_order(each) for key, each in value.items()}
+        return {key: _without_order(value[key]) for key in sorted(value, key=repr)}
     return sorted((_without_order(each) for each in value), key=repr) if isinstance(value, list) else value
 
 
