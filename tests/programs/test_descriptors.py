@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import pickle
+import queue
 import select
 import selectors
 import signal
@@ -682,3 +683,26 @@ def test_urgent_data_is_refused_by_name() -> None:
 
     with pytest.raises(WorldlineError, match=r"sends urgent data \(MSG_OOB\), which isn't simulated"):
         run(Federation({"a": Machine(program)}))
+
+
+def classes_used_as_such() -> Any:
+    class Kept(queue.SimpleQueue[int]):
+        def put_twice(self, item: int) -> None:
+            self.put(item)
+            self.put(item)
+
+    class Own(selectors.DefaultSelector):
+        is_own = True
+
+    kept = Kept()
+    kept.put_twice(7)
+    with Own() as selector:
+        own = selector.is_own, selector.select(0)
+    is_one = isinstance(queue.SimpleQueue(), queue.SimpleQueue)
+    return str(queue.SimpleQueue[int]), is_one, kept.get(), kept.qsize(), own
+
+
+def test_what_stands_in_for_a_class_can_be_subscripted_and_derived_from() -> None:
+    seen: list[Any] = []
+    run(Federation({"box": Machine(lambda: seen.append(classes_used_as_such()))}))
+    assert seen == [("_queue.SimpleQueue[int]", True, 7, 1, (True, []))]

@@ -7,6 +7,7 @@ import atexit
 import ctypes
 import ctypes.util
 import datetime
+import gc
 import importlib
 import inspect
 import logging.config
@@ -23,7 +24,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,10 @@ from worldline.programs import folders
 START_S = 1_767_225_600.0
 
 
-def seen_by(program: Callable[[], Any], folder: Path | None = None) -> Any:
+def seen_by(program: Callable[[], Any], folder: Path | None = None, allow: Sequence[str] = ()) -> Any:
     """Return what a program returns on a computer of its own, called "box"."""
     seen: list[Any] = []
-    run(Federation({"box": Machine(lambda: seen.append(program()), folder=folder)}))
+    run(Federation({"box": Machine(lambda: seen.append(program()), folder=folder, allow=allow)}))
     return seen[0]
 
 
@@ -48,7 +49,9 @@ def test_a_computer_has_its_name_and_one_core_that_is_never_busy() -> None:
         time.sleep(2)
         return (
             (platform.node(), platform.uname().node, os.uname().nodename, os.getppid(), platform.processor()),
-            (os.cpu_count(), os.sched_getaffinity(0), os.getloadavg()),
+            (os.cpu_count(), os.sched_getaffinity(0), os.getloadavg(), os.sysconf("SC_NPROCESSORS_ONLN")),
+            (gc.collect(), gc.get_count(), sum(each["collected"] for each in gc.get_stats())),
+            (platform.release(), os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE"), os.sysconf("SC_CLK_TCK")),
             (time.process_time(), time.thread_time_ns(), resource.getrusage(resource.RUSAGE_SELF).ru_utime),
             (time.clock_gettime(time.CLOCK_REALTIME), time.clock_gettime_ns(time.CLOCK_BOOTTIME), os.times().elapsed),
             (socket.if_nameindex()[0], shutil.disk_usage(".").total),
@@ -56,7 +59,9 @@ def test_a_computer_has_its_name_and_one_core_that_is_never_busy() -> None:
 
     assert seen_by(look) == (
         ("box", "box", "box", 1, ""),
-        (1, {0}, (0.0, 0.0, 0.0)),
+        (1, {0}, (0.0, 0.0, 0.0), 1),
+        (0, (0, 0, 0), 0),
+        ("6.1.0", 2**33, 100),
         (0.0, 0, 0.0),
         (START_S + 2, 2_000_000_000, 2.0),
         ((1, "lo"), 2**37),
@@ -415,18 +420,42 @@ def test_ages_outlive_a_program_that_is_killed(tmp_path: Path) -> None:
     ("does", "said"),
     [
         (lambda: Path("/dev/urandom").read_bytes(), "it opens /dev/urandom"),
-        (lambda: Path("/proc/self/stat").read_bytes(), "it reads /proc/self/stat, which says something else in every"),
-        (lambda: os.open(b"/proc/self/stat", os.O_RDONLY), "it reads /proc/self/stat"),
-        (lambda: (os.chdir("/proc"), os.open("self/stat", os.O_RDONLY)), "it reads self/stat"),
-        (lambda: list(Path("/proc").iterdir()), "it reads /proc, which"),
-        (lambda: os.scandir(Path("/sys/")), "it reads /sys, which"),
-        (lambda: Path("/proc/self").readlink(), "it reads /proc/self, which"),
         (lambda: Path("/proc/self/comm").write_text("x"), "it writes to /proc/self/comm"),
     ],
 )
 def test_what_would_differ_or_hang_is_refused(does: Callable[[], Any], said: str) -> None:
     with pytest.raises(WorldlineError, match=said):
         seen_by(does)
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        lambda: Path("/proc/self/stat").read_bytes(),
+        lambda: os.open(b"/proc/self/stat", os.O_RDONLY),
+        lambda: (os.chdir("/proc"), os.open("self/stat", os.O_RDONLY)),
+        lambda: Path("/tmp/../proc").stat(),
+        lambda: list(Path("/proc").iterdir()),
+        lambda: os.scandir(Path("/sys/")),
+        lambda: Path("/proc/self").readlink(),
+    ],
+)
+def test_a_computer_has_no_proc_and_no_sys_as_some_systems_have_none(does: Callable[[], Any]) -> None:
+    def look() -> str:
+        try:
+            return f"it is there: {does()}"
+        except FileNotFoundError as error:
+            return str(error.strerror)
+
+    assert seen_by(look) == "A simulated computer has no /proc and no /sys"
+
+
+def test_the_systems_files_are_there_if_files_are_allowed() -> None:
+    def look() -> bool:
+        return Path("/proc/self/stat").exists()
+
+    assert not seen_by(look)
+    assert seen_by(look, allow=["files"])
 
 
 def test_folders_have_the_same_names_in_every_run_unless_there_are_several_at_once(tmp_path: Path) -> None:

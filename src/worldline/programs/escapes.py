@@ -6,6 +6,7 @@ library has the real function by name.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -30,7 +31,6 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _HARMLESS = ("/dev/null", "/dev/tty")
 _RANDOM = ("/dev/random", "/dev/urandom")
 _OF_HOST = ("/proc/", "/sys/")
-_READS = 'leave it out, or allow = ["files"]'
 
 
 def _open(path: Any, _mode: Any, flags: int) -> None:
@@ -46,13 +46,16 @@ def _open(path: Any, _mode: Any, flags: int) -> None:
 
 
 def check_read(path: Any, *_: Any) -> None:
-    """Refuse to read what the real system says of itself."""
+    """Say that there is nothing of what the real system tells of itself: it would be something else in every run.
+
+    Many libraries can do without, since other systems have no such files.
+    """
     computer = here.computer
     if not isinstance(path, str | bytes | os.PathLike) or "files" in computer.workspace.allowed:
         return
     whole = os.path.join(computer.workspace.place, os.fsdecode(path))  # noqa: PTH118 - it is asked for each file
     if f"{os.path.normpath(whole)}/".startswith(_OF_HOST):
-        computer.refuse(f"it reads {os.fsdecode(path)}, which says something else in every run", _READS)
+        raise FileNotFoundError(errno.ENOENT, "A simulated computer has no /proc and no /sys", path)
 
 
 # Libraries whose sockets aren't Python's, and what to use instead.

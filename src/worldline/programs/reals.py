@@ -6,6 +6,7 @@ Our own code runs in the program's thread, so it uses these where it means the r
 from __future__ import annotations
 
 import ctypes.util
+import gc
 import os
 import platform
 import random
@@ -27,10 +28,11 @@ REAL: dict[str, Any] = {
         (
             os,
             (
-                *("urandom", "getpid", "close", "getcwd", "chdir", "uname"),
+                *("urandom", "getpid", "close", "getcwd", "chdir", "uname", "sysconf"),
                 *("stat", "lstat", "fstat", "listdir", "scandir", "readlink"),
             ),
         ),
+        (gc, ("collect",)),
         (platform, ("uname",)),
         (ctypes.util, ("find_library",)),
         (select, ("select", "poll", "epoll")),

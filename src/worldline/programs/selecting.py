@@ -36,8 +36,11 @@ class Selector(_Base):  # type: ignore[misc]
     """Waits for sockets of a computer.
 
     Only sockets that may have become ready since the last look are looked at, and those that were ready then. They are
-    given in the order in which they became so.
+    given in the order in which they became so. Where no program runs, this makes the system's.
     """
+
+    def __new__(cls) -> Any:
+        return REAL["selectors.DefaultSelector"]() if here.computer is None else super().__new__(cls)
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,13 +116,6 @@ class Selector(_Base):  # type: ignore[misc]
             else:
                 del self._candidates[descriptor]
         return found or None
-
-
-class DefaultSelector:
-    """The selector for where a program runs: of its computer, or the real one."""
-
-    def __new__(cls) -> Any:
-        return REAL["selectors.DefaultSelector"]() if here.computer is None else Selector()
 
 
 _IN, _OUT, _ERROR, _HANGUP, _ENDED = real.POLLIN, real.POLLOUT, real.POLLERR, real.POLLHUP, real.POLLRDHUP

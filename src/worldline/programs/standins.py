@@ -405,7 +405,7 @@ def _stand_ins() -> dict[Any, dict[str, Any]]:
         },
         select: {"select": selecting.select, "poll": selecting.poll, "epoll": selecting.EpollMaker},
         selectors: dict.fromkeys(
-            ("DefaultSelector", "EpollSelector", "PollSelector", "SelectSelector"), selecting.DefaultSelector
+            ("DefaultSelector", "EpollSelector", "PollSelector", "SelectSelector"), selecting.Selector
         ),
         socket: {
             "socket": sockets.Socket,

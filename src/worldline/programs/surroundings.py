@@ -8,6 +8,7 @@ are sorted, its files are as old as the run unless the program has written to th
 from __future__ import annotations
 
 import ctypes.util
+import gc
 import math
 import os
 import platform
@@ -57,14 +58,35 @@ def _getrusage(computer: Any, _: int) -> Any:
 # --- The host ---
 
 
+def _collect_garbage(_: Any, *given: int, **named: int) -> int:
+    """Collect it, and don't say how much it was: other programs of the process have some, too."""
+    REAL["gc.collect"](*given, **named)
+    return 0
+
+
+_RELEASE, _VERSION = "6.1.0", "#1 SMP"  # Of its Linux.
+_MEMORY = 1 << 33
+_SYSTEM = {
+    **dict.fromkeys(("SC_NPROCESSORS_CONF", "SC_NPROCESSORS_ONLN"), 1),
+    **dict.fromkeys(("SC_PHYS_PAGES", "SC_AVPHYS_PAGES"), _MEMORY // resource.getpagesize()),
+}
+"""What it says of its processor and memory, by the names of `os.sysconf`."""
+
+
+def _sysconf(_: Any, name: Any) -> int:
+    names = {os.sysconf_names[each]: value for each, value in _SYSTEM.items() if each in os.sysconf_names}
+    known: int | None = names.get(os.sysconf_names.get(name, name))
+    return REAL["os.sysconf"](name) if known is None else known  # type: ignore[no-any-return]
+
+
 def _uname(computer: Any) -> Any:
     real = REAL["os.uname"]()
-    return os.uname_result((real.sysname, computer.name, real.release, real.version, real.machine))
+    return os.uname_result((real.sysname, computer.name, _RELEASE, _VERSION, real.machine))
 
 
 def _platform_uname(computer: Any) -> Any:
     real = REAL["platform.uname"]()
-    made = platform.uname_result(real.system, computer.name, real.release, real.version, real.machine)
+    made = platform.uname_result(real.system, computer.name, _RELEASE, _VERSION, real.machine)
     made.__dict__["processor"] = ""  # Otherwise a process is started to ask for it.
     return made
 
@@ -92,6 +114,7 @@ def _stat(name: str) -> Callable[..., Any]:
         if isinstance(file, int) and computer.stack.has(file):
             kind = stat.S_IFIFO if isinstance(computer.stack.endpoint(file), PipeEnd) else stat.S_IFSOCK
             return os.stat_result((kind | 0o600, file, 0, 1, 0, 0, 0, 0, 0, 0))
+        check_read(file)
         return computer.workspace.ages.shown(file, REAL[f"os.{name}"](file, *given, **named))
 
     return shown
@@ -274,6 +297,11 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
             "clock_gettime_ns": _clock_gettime_ns,
         },
         resource: {"getrusage": _getrusage},
+        gc: {
+            "collect": _collect_garbage,
+            "get_count": _constant((0, 0, 0)),
+            "get_stats": lambda _: [{"collections": 0, "collected": 0, "uncollectable": 0} for _ in range(3)],
+        },
         ssl: {"RAND_bytes": _getrandom},
         ctypes.util: {"find_library": _find_library},
         platform: {"node": lambda computer: computer.name, "uname": _platform_uname},
@@ -289,6 +317,7 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
             "chdir": lambda computer, path: computer.workspace.change_folder(path),
             "fchdir": lambda computer, fd: computer.workspace.change_folder(fd),
             "uname": _uname,
+            "sysconf": _sysconf,
             "getrandom": _getrandom,
             **{name: _stat(name) for name in ("stat", "lstat", "fstat")},
             "listdir": _listdir,

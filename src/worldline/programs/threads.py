@@ -148,9 +148,14 @@ class _Local(_threading_local.local):
         return _RealLocal() if cls is _Local and here.computer is None else super().__new__(cls, *given, **named)
 
 
-class _SimpleQueue:
+class _SimpleQueue(queue._PySimpleQueue):  # type: ignore[misc, name-defined]
+    """A queue that waits in simulated time; where no program runs, a real one."""
+
     def __new__(cls) -> Any:
-        return _RealSimpleQueue() if here.computer is None else queue._PySimpleQueue()  # type: ignore[attr-defined]
+        return _RealSimpleQueue() if here.computer is None else super().__new__(cls)
+
+
+_SimpleQueue.__module__, _SimpleQueue.__name__, _SimpleQueue.__qualname__ = "_queue", "SimpleQueue", "SimpleQueue"
 
 
 # --- Starting ---
