@@ -60,16 +60,20 @@ def check_read(path: Any, *_: Any) -> None:
 
 # Libraries whose sockets aren't Python's, and what to use instead.
 _WITH_OWN_SOCKETS = {
-    "confluent_kafka": "aiokafka or kafka-python",
     "aiodns": "asyncio's own look-up",
+    "confluent_kafka": "aiokafka or kafka-python",
     **dict.fromkeys(("eventlet", "gevent"), "asyncio or threads"),
+    **dict.fromkeys(("granian", "robyn", "socketify"), "uvicorn or hypercorn"),
     "grpc": "grpclib",
+    "lcm": "a participant with an LcmBridge",
     "MySQLdb": "PyMySQL or aiomysql",
-    "psycopg": "asyncpg or pg8000",
-    "psycopg2": "asyncpg or pg8000",
+    **dict.fromkeys(("psycopg", "psycopg2"), "asyncpg or pg8000"),
+    "pulsar": "another broker's client",
     "pycares": "socket.getaddrinfo",
-    "pycurl": "httpx or urllib3",
-    "zmq": "a socket",
+    **dict.fromkeys(("curl_cffi", "primp", "pycurl"), "httpx or urllib3"),
+    "pymssql": "python-tds",
+    "pyodbc": "a driver in Python",
+    **dict.fromkeys(("cyclonedds", "pynng", "rclpy", "zenoh", "zmq"), "a socket"),
 }
 
 

@@ -76,7 +76,7 @@ _SYSTEM = {
 def _sysconf(_: Any, name: Any) -> int:
     names = {os.sysconf_names[each]: value for each, value in _SYSTEM.items() if each in os.sysconf_names}
     known: int | None = names.get(os.sysconf_names.get(name, name))
-    return REAL["os.sysconf"](name) if known is None else known  # type: ignore[no-any-return]
+    return REAL["os.sysconf"](name) if known is None else known
 
 
 def _uname(computer: Any) -> Any:
