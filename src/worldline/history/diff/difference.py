@@ -543,7 +543,7 @@ def _is_number(value: Any) -> bool:
 
 def _addresses(payload: bytes) -> set[int]:
     """Return the numbers that look like places in memory: those of objects are multiples of eight."""
-    found = {int(in_hex or decimal, 16 if in_hex else 10) for in_hex, decimal in _ADDRESS.findall(payload)}
+    found = (int(in_hex or decimal, 16 if in_hex else 10) for in_hex, decimal in _ADDRESS.findall(payload))
     return {each for each in found if each % 8 == 0}
 
 
