@@ -43,8 +43,9 @@ def test_the_tables_of_the_page_are_those_of_the_example() -> None:
 
 
 @pytest.mark.long
-def test_the_race_is_found_and_shrunk() -> None:
-    (command,) = (command for command in SHOWN if command.startswith("search"))
+@pytest.mark.parametrize("example", ["election", "tally"])
+def test_what_goes_wrong_is_found_and_shrunk(example: str) -> None:
+    (command,) = (command for command in SHOWN if command.startswith(f"search examples/{example}"))
     said = printed("-m", "worldline", *shlex.split(command))
     said = re.sub(r"^searching: .*\n", "", said, flags=re.MULTILINE)  # Where it takes long, it says how far it is.
     assert said.startswith(SHOWN[command])

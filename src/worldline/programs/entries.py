@@ -22,7 +22,8 @@ ESCAPES = ("files", "processes", "tls")
 class MachineEntry(Struct, frozen=True):
     """A machine's program: a script or a module, with its arguments; and the computers that it can find.
 
-    `folder` is what its disk holds at the start of a run, and `allow` the escapes that it is allowed.
+    `folder` is what its disk holds at the start of a run; if `volatile`, a crash may take back what wasn't synced.
+    `allow` are the escapes that it is allowed.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class MachineEntry(Struct, frozen=True):
     names: tuple[str, ...] = ()
     folder: str | None = None
     allow: tuple[str, ...] = ()
+    volatile: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind} {json.encode(self).decode()}"

@@ -28,6 +28,7 @@ _REASONS = {
 _WRITES = 'give its participant a folder, which is its disk: what it writes there stays its own; or allow = ["files"]'
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_SYNCED = os.O_SYNC | os.O_DSYNC
 _HARMLESS = ("/dev/null", "/dev/tty")
 _RANDOM = ("/dev/random", "/dev/urandom")
 _OF_HOST = ("/proc/", "/sys/")
@@ -40,7 +41,7 @@ def _open(path: Any, _mode: Any, flags: int) -> None:
         here.computer.refuse(f"it opens {file}, whose bytes are others in every run", "use os.urandom or secrets")
     if flags & _WRITING:
         _change(path)
-        here.computer.workspace.note_write(path, here.computer.stack.now)
+        here.computer.workspace.note_write(path, here.computer.stack.now, is_synced=bool(flags & _SYNCED))
     else:
         check_read(path)
 
@@ -127,15 +128,20 @@ def _set_times(path: Any, times: Any, ns: Any, *_: Any) -> None:
         computer.workspace.note_write(path, computer.stack.now)
 
 
+def _truncate(path: Any, *_: Any) -> None:
+    _change_existing(path)
+    if isinstance(path, str | bytes | os.PathLike):  # A file that is open was noted then.
+        here.computer.workspace.note_write(path, here.computer.stack.now)
+
+
 def _remove(path: Any, folder: int = -1) -> None:
     _change_existing(path)
-    here.computer.workspace.ages.note_removal(path, folder)
+    here.computer.workspace.note_removal(path, folder)
 
 
 def _rename(one: Any, other: Any, _: int = -1, folder: int = -1) -> None:
     _change_both(one, other)
-    here.computer.workspace.note_rename(one, other)
-    here.computer.workspace.ages.note_removal(other, folder)
+    here.computer.workspace.note_rename(one, other, folder)
 
 
 def _change_both(one: Any, other: Any, *_: Any) -> None:
@@ -173,7 +179,8 @@ _EVENTS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(_READING, check_read),
     "os.mkdir": _change,
     **dict.fromkeys(("os.remove", "os.rmdir"), _remove),
-    **dict.fromkeys(("os.truncate", "os.chmod"), _change_existing),
+    "os.chmod": _change_existing,
+    "os.truncate": _truncate,
     "os.utime": _set_times,
     "os.rename": _rename,
     "sqlite3.connect": _open_database,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import inspect
-import shutil
 import sys
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import util
 from pathlib import Path
 from typing import Any, Unpack
@@ -20,7 +18,7 @@ from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Program, is_normal_end
 from worldline.federation.participant.sometimes import draw_for
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.programs import endings, escapes, folders, loggers, loop, standins, threads, tls, workspace
+from worldline.programs import disk, endings, escapes, loggers, loop, standins, threads, tls, workspace
 from worldline.programs.computer import Computer, ProgramKilled, Unwinding
 from worldline.programs.entries import MachineEntry, checked_escapes, script_of, topics_of
 from worldline.programs.workspace import Workspace, hide_output, show_output, vacate
@@ -30,8 +28,8 @@ from worldline.programs.workspace import Workspace, hide_output, show_output, va
 class Software:
     """What a machine runs: a script's file, a module's name, or a function; with arguments.
 
-    It can write to a copy of `folder`, made at the start of a run, in which it runs. `allow` are the escapes that it is
-    allowed.
+    It can write to a copy of `folder`, made at the start of a run, in which it runs; if that is `volatile`, a crash may
+    take back what wasn't synced. `allow` are the escapes that it is allowed.
     """
 
     what: Path | str | Callable[[], Any]
@@ -39,6 +37,7 @@ class Software:
     directory: Path
     folder: Path | None = None
     allow: tuple[str, ...] = ()
+    volatile: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -115,21 +114,23 @@ class MachineRun:
             threads.disappear(computer)
             hide_output()
             standins.swaps.take_away()
-            if not participant.is_crashed and (disk := participant.stable.get(_DISK)) is not None:
-                folders.give_back(disk)
+            if not participant.is_crashed:
+                disk.give_back(participant)
 
 
 def _live(computer: Computer, software: Software) -> None:
     """Run a program on its computer, again if it is killed and started again, and then the computer without it."""
-    disk = None if software.folder is None else _disk_of(computer.participant, software.folder)
+    own = None if software.folder is None else disk.take(computer.participant, software.folder, software.volatile)
+    if own is not None:  # After a crash, if there was one.
+        cut = computer.participant.stream("disk").randint
+        own.recover(partial(computer.sometimes, chance=0.5), partial(cut, 0))
     while True:
         computer.workspace = Workspace(
             software.directory,
             [str(software.what), *software.arguments],
             [str(software.directory), *(each for each in sys.path if each not in ("", str(software.directory)))],
-            disk,
+            own,
             software.allow,
-            None if disk is None else computer.participant.stable,
             computer.name,
         )
         computer.enter()
@@ -143,19 +144,6 @@ def _live(computer: Computer, software: Software) -> None:
             computer.leave()
             vacate()
             computer.workspace.discard()
-
-
-def _disk_of(participant: Participant, folder: Path) -> Path:
-    """Return the folder that a machine has for itself, for the whole run: a crash doesn't empty it."""
-    if _DISK not in participant.stable:
-        made = folders.take(participant.name, "disk", folder)
-        shutil.copytree(folder, made, dirs_exist_ok=True)
-        atexit.register(folders.give_back, made)  # If it isn't removed before.
-        participant.stable[_DISK] = made
-    return Path(participant.stable[_DISK])
-
-
-_DISK = "worldline.programs disk"
 
 
 def _run(computer: Computer, software: Software) -> ProgramKilled | None:
@@ -209,9 +197,10 @@ class Machine(Program):
 
     `what` is a script's file, relative to `directory`; with ``module=True`` the name of a module, as for ``python -m``;
     or a function without parameters, which may be a coroutine function. It may write to a copy of `folder`, which is
-    its disk: the copy is made at the start of a run, outlives crashes, and is where the program runs. `allow` are names
-    of what it may do though that gets out of the simulation: ``"files"``, ``"processes"``, ``"tls"``. The program finds
-    the other participants by their names, as hosts. Other keywords are those of a `Program`.
+    its disk: the copy is made at the start of a run, outlives crashes, and is where the program runs. If it is
+    `volatile`, a crash may take back what wasn't synced. `allow` are names of what it may do though that gets out of
+    the simulation: ``"files"``, ``"processes"``, ``"tls"``. The program finds the other participants by their names, as
+    hosts. Other keywords are those of a `Program`.
     """
 
     def __init__(
@@ -221,13 +210,16 @@ class Machine(Program):
         module: bool = False,
         directory: str | Path = ".",
         folder: str | Path | None = None,
+        volatile: bool = False,
         allow: Sequence[str] = (),
         guest: bool = False,
         **declared: Unpack[Declared],
     ) -> None:
         place = Path(directory).resolve()
-        found, disk = _found(what, module, place), _folder(folder, place)
-        software = Software(found, _texts(arguments), place, disk, checked_escapes(allow))
+        found, own = _found(what, module, place), _folder(folder, place)
+        if volatile and own is None:
+            raise ConfigurationError("it has no disk that could be volatile", advice="give it a folder")
+        software = Software(found, _texts(arguments), place, own, checked_escapes(allow), volatile)
         super().__init__(MachineRun(software), guest=guest, is_machine=True, **declared)
 
     def among(self, name: str, names: Sequence[str]) -> Program:
@@ -247,6 +239,7 @@ def program_of(entry: MachineEntry, directory: Path, *, guest: bool = False, **d
         directory.resolve(),
         None if entry.folder is None else Path(entry.folder),
         entry.allow,
+        entry.volatile,
     )
     return Program(MachineRun(software, entry.names), guest=guest, is_machine=True, **declared)
 

@@ -28,7 +28,7 @@ REAL: dict[str, Any] = {
         (
             os,
             (
-                *("urandom", "getpid", "close", "getcwd", "chdir", "uname", "sysconf"),
+                *("urandom", "getpid", "close", "getcwd", "chdir", "uname", "sysconf", "fsync", "fdatasync"),
                 *("stat", "lstat", "fstat", "listdir", "scandir", "readlink"),
             ),
         ),

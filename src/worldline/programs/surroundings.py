@@ -8,6 +8,7 @@ are sorted, its files are as old as the run unless the program has written to th
 from __future__ import annotations
 
 import ctypes.util
+import errno
 import gc
 import math
 import os
@@ -194,6 +195,24 @@ def _readlink(_: Any, path: Any, **named: Any) -> Any:
     return REAL["os.readlink"](path, **named)
 
 
+def _fsync(name: str) -> Callable[..., Any]:
+    def sync(computer: Any, fd: Any) -> None:
+        descriptor = fd if isinstance(fd, int) else fd.fileno()
+        if computer.stack.has(descriptor):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        REAL["os.fstat"](descriptor)  # It says if there is none.
+        if "files" in computer.workspace.allowed:
+            REAL[f"os.{name}"](descriptor)
+        computer.workspace.sync(descriptor)
+
+    return sync
+
+
+def _sync(computer: Any) -> None:
+    if computer.workspace.disk is not None:
+        computer.workspace.disk.sync_all()
+
+
 class _Entry:
     """What `os.scandir` says of a file, whose times are those that the program is to see."""
 
@@ -322,6 +341,8 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
             **{name: _stat(name) for name in ("stat", "lstat", "fstat")},
             "listdir": _listdir,
             "readlink": _readlink,
+            **{name: _fsync(name) for name in ("fsync", "fdatasync") if hasattr(os, name)},
+            "sync": _sync,
             **dict.fromkeys(("statvfs", "fstatvfs"), _constant(_FILE_SYSTEM)),
             "scandir": lambda _, path=".": _Entries(path),
         },

@@ -18,13 +18,14 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from importlib import _bootstrap
 from pathlib import Path
 from typing import Any
 
 from worldline.federation.participant.participant import surroundings
 from worldline.programs import folders
+from worldline.programs.disk import Disk
 from worldline.programs.escapes import check_library, is_refused
 from worldline.programs.reals import EPOCH_NS, REAL, here, real_path, really
 from worldline.programs.surroundings import FileAges
@@ -35,8 +36,7 @@ _libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "pl
 class Workspace:
     """The surroundings of one program, put in place while it runs.
 
-    `disk` is the folder that it may write to, and `written` are the times of what is written there; `allowed` names the
-    escapes from the simulation that it may take.
+    `disk` is what it may write to; `allowed` names the escapes from the simulation that it may take.
     """
 
     def __init__(
@@ -44,9 +44,8 @@ class Workspace:
         directory: Path,
         arguments: list[str],
         path: list[str],
-        disk: Path | None = None,
+        disk: Disk | None = None,
         allowed: tuple[str, ...] = (),
-        written: MutableMapping[str, int] | None = None,
         owner: str = "",
     ) -> None:
         self.disk = disk
@@ -55,13 +54,13 @@ class Workspace:
         self.place = ""  # Where relative paths begin,
         self.came_from: str | None = None  # and where the process's own do, if elsewhere.
         self._place_open: int | None = None  # A descriptor of a folder that it has changed to: it may remove that.
-        self._settle_in(str(disk or directory))
+        self._settle_in(str(directory if disk is None else disk.folder))
         self._prefix = str(directory) + os.sep
         self._elsewhere: dict[str, types.ModuleType] | None = None  # Its modules, or the process's while it runs.
         self._names: dict[str, None] = {"__main__": None}
         self._arguments = arguments
         self._path = path
-        self.ages = FileAges(EPOCH_NS, {} if written is None else written)
+        self.ages = FileAges(EPOCH_NS, {} if disk is None else disk.stable)
         self._temporary: str | None = None
         self._owner = owner, directory
         self.loggers: dict[Any, dict[str, Any]] = {}  # Their states, by attribute.
@@ -118,8 +117,10 @@ class Workspace:
 
     def may_write(self, file: str) -> bool:
         """Whether the program may change a file: one on its own disk."""
-        whole = f"{self._whole(file)}{os.sep}"
-        return any(own is not None and whole.startswith(f"{own}{os.sep}") for own in (self.disk, self._temporary))
+        whole = self._whole(file)
+        if self.disk is not None and self.disk.has(whole):
+            return True
+        return self._temporary is not None and f"{whole}{os.sep}".startswith(f"{self._temporary}{os.sep}")
 
     def place_of(self, path: str) -> str | None:
         """Return where a path leads, if that is on the program's own disk."""
@@ -141,16 +142,33 @@ class Workspace:
         if self._temporary is not None:
             folders.give_back(self._temporary)
 
-    def note_write(self, file: Any, now: int) -> None:
-        """Note that the program opens a file to write, so that it is no older than that."""
-        self.ages.note_write(self._whole(file), EPOCH_NS + now)
+    def note_write(self, file: Any, now: int, *, is_synced: bool = False) -> None:
+        """Note that the program is about to change a file, so that it is no older than that."""
+        whole = self._whole(file)
+        self.ages.note_write(whole, EPOCH_NS + now)
+        if self.disk is not None and not is_synced:
+            self.disk.change(whole)
 
     def note_time(self, file: Any, time_ns: int) -> None:
         """Note that the program has said how old a file is."""
         self.ages.note_write(self._whole(file), time_ns)
 
-    def note_rename(self, file: Any, to: Any) -> None:
-        self.ages.note_rename(self._whole(file), self._whole(to))
+    def note_rename(self, file: Any, to: Any, folder: int) -> None:
+        one, other = self._whole(file), self._whole(to)
+        self.ages.note_rename(one, other)
+        self.ages.note_removal(to, folder)
+        if self.disk is not None:
+            self.disk.rename(one, other)
+
+    def note_removal(self, file: Any, folder: int) -> None:
+        self.ages.note_removal(file, folder)
+        if self.disk is not None:
+            self.disk.remove(self._whole(file))
+
+    def sync(self, descriptor: int) -> None:
+        """Let what the program has written to a file, or the names in a folder, outlive any crash."""
+        if self.disk is not None:
+            self.disk.sync(real_path(f"/proc/self/fd/{descriptor}"))
 
     def claim(self, name: str) -> None:
         """Take a module for the program's own that is about to be loaded."""

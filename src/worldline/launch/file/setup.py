@@ -170,6 +170,8 @@ def _check_participants(place: TomlPlace, participants: Tables, starts: Starts) 
             _check_start(participant, described)
         if "folder" in described and read_machine(described.get("entry")) is None:
             participant.at("folder").note("only a machine has a disk (give it a script or a module)")
+        if described.get("volatile") and "folder" not in described:
+            participant.at("volatile").note("it has no disk that could be volatile (give it a folder)")
         if "allow" in described and read_machine(described.get("entry")) is None:
             participant.at("allow").note("only a machine is kept from anything (give it a script or a module)")
     if not place.value:
@@ -540,7 +542,8 @@ def _parts(top: dict[str, Any], home: Path) -> dict[str, ParticipantSetup]:
         if machine is not None:
             folder, allow = alike.pop("folder", None), alike.pop("allow", ())
             disk = None if folder is None else str(folder)
-            alike["entry"] = str(structs.replace(machine, names=names, folder=disk, allow=allow))
+            volatile = alike.pop("volatile", False)
+            alike["entry"] = str(structs.replace(machine, names=names, folder=disk, allow=allow, volatile=volatile))
         for name, _ in _names_of(described):
             own = {} if machine is None else dict.fromkeys(topics_of(name), UNBOUNDED)
             parts[name] = ParticipantSetup(

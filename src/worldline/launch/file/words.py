@@ -444,6 +444,7 @@ PARTICIPANT = TomlTable(
         "durable": _topics,
         "directory": _directory,
         "folder": _directory,
+        "volatile": _flag,
         "allow": _escapes,
         "environment": _environment,
     },

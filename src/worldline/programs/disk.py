@@ -1,0 +1,185 @@
+"""A machine's disk: a folder of its own for the whole run, and what a power failure leaves of it.
+
+What a program writes is in the system's memory until it is synced. If its disk is volatile, a crash may take back what
+isn't, as is drawn: of each file, or of those that a rename ties together, all since the last sync, or the end of it.
+
+D1. What was synced is never taken back: a file's content and its name by its own `fsync`, as on ext4, and the names in
+    a folder by the folder's.
+D2. Files that were renamed are taken back together: a name leads to what it led to before, or to what it does now.
+D3. A database in SQLite, and folders themselves, are never taken back: SQLite syncs what it must, unseen by Python.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from worldline.programs import folders
+from worldline.programs.reals import really
+
+_FOLDER = "worldline.programs disk"
+_UNSYNCED = "worldline.programs unsynced "
+
+
+class Unsynced(NamedTuple):
+    """What is known of a file that was changed: what it is if all of that is taken back (None: it isn't there).
+
+    `content` is what was synced of what it holds now; None if that is all. `tied` are the files it was renamed from
+    or to.
+    """
+
+    before: bytes | None
+    content: bytes | None
+    tied: tuple[str, ...] = ()
+
+
+def take(participant: Any, original: Path, is_volatile: bool) -> Disk:
+    """Return a machine's disk: a copy of a folder, made once in a run, since a crash doesn't empty it."""
+    stable = participant.stable
+    if _FOLDER not in stable:
+        made = folders.take(participant.name, "disk", original)
+        shutil.copytree(original, made, dirs_exist_ok=True)
+        atexit.register(folders.give_back, made)  # If it isn't removed before.
+        stable[_FOLDER] = made
+    return Disk(Path(stable[_FOLDER]), stable, is_volatile)
+
+
+def give_back(participant: Any) -> None:
+    """Remove a machine's disk, if it has one."""
+    if (folder := participant.stable.get(_FOLDER)) is not None:
+        folders.give_back(folder)
+
+
+class Disk:
+    """The disk of one machine. `stable` is what outlives its crashes."""
+
+    def __init__(self, folder: Path, stable: MutableMapping[str, Any], is_volatile: bool) -> None:
+        self.folder = folder
+        self.stable = stable
+        self._is_volatile = is_volatile
+
+    def has(self, path: str) -> bool:
+        """Whether a path leads there, with all links followed."""
+        return f"{path}{os.sep}".startswith(f"{self.folder}{os.sep}")
+
+    # --- What a program does, said before it does it ---
+
+    def change(self, path: str) -> None:
+        """Note that what a file holds may be changed from here on."""
+        if self._keeps_track_of(path):
+            found = self._of(path)
+            self._set(path, found if found.content is not None else found._replace(content=_content(path) or b""))
+
+    def remove(self, path: str) -> None:
+        if self._keeps_track_of(path):
+            self._set(path, self._of(path)._replace(content=None))
+
+    def rename(self, path: str, to: str) -> None:
+        if not (self._keeps_track_of(path) and self._keeps_track_of(to)):
+            return
+        moved, replaced = self._of(path), self._of(to)
+        self._set(path, moved._replace(content=None, tied=(*moved.tied, to)))
+        self._set(to, replaced._replace(content=moved.content, tied=(*replaced.tied, path)))
+
+    def sync(self, path: str) -> None:
+        """Let a file, or the names in a folder, be safe from a power failure."""
+        if not self._is_volatile:
+            return
+        if not os.path.isdir(path):  # noqa: PTH112 - it is a text, as all paths here
+            self._settle(path, _content(path))
+            return
+        for each in self._changed():
+            if os.path.dirname(each) == path:  # noqa: PTH120
+                self._settle(each, self._of(each).content)
+
+    def sync_all(self) -> None:
+        for each in self._changed():
+            self._settle(each, _content(each))
+
+    # --- A power failure ---
+
+    def recover(self, sometimes: Callable[[str], bool], cut: Callable[[int], int]) -> None:
+        """Take back what is drawn to be lost. `cut` draws how much there is of something: from nothing to all."""
+        with really():
+            for group in self._groups():
+                names = ", ".join(os.path.relpath(each, self.folder) for each in group)
+                if self._differs(group) and sometimes(f"the crash takes back what wasn't synced of {names}"):
+                    for each in group:
+                        _put_back(each, self._of(each).before)
+                    continue
+                for each in group:
+                    self._tear(each, sometimes, cut)
+            for each in self._changed():
+                del self.stable[_UNSYNCED + each]
+
+    def _differs(self, group: list[str]) -> bool:
+        return any(_content(each) != self._of(each).before for each in group)
+
+    def _tear(self, path: str, sometimes: Callable[[str], bool], cut: Callable[[int], int]) -> None:
+        """Perhaps let the end of what was written not be there: of several blocks, those that came last."""
+        synced, now = self._of(path).content, _content(path)
+        if synced is None or now is None or now == synced:
+            return
+        if sometimes(f"the crash takes back the end of {os.path.relpath(path, self.folder)}"):
+            length = cut(len(now))
+            _put_back(path, now[:length] + synced[length:])
+
+    def _groups(self) -> Iterator[list[str]]:
+        """Yield the files that were changed, those together that renames tie together."""
+        left = dict.fromkeys(self._changed())
+        while left:
+            group, queue = [], [next(iter(left))]
+            while queue:
+                path = queue.pop()
+                if path in left:
+                    del left[path]
+                    group.append(path)
+                    queue += self._of(path).tied
+            yield sorted(group)
+
+    # --- What is known of files ---
+
+    def _keeps_track_of(self, path: str) -> bool:
+        return self._is_volatile and self.has(path) and not os.path.isdir(path)  # noqa: PTH112
+
+    def _changed(self) -> list[str]:
+        return sorted(each.removeprefix(_UNSYNCED) for each in self.stable if each.startswith(_UNSYNCED))
+
+    def _of(self, path: str) -> Unsynced:
+        found: Unsynced | None = self.stable.get(_UNSYNCED + path)
+        return Unsynced(_content(path), None) if found is None else found
+
+    def _set(self, path: str, unsynced: Unsynced) -> None:
+        self.stable[_UNSYNCED + path] = unsynced
+
+    def _settle(self, path: str, content: bytes | None) -> None:
+        """Let a name be safe, and so much of what it leads to; None: all. It may still be open, and change again."""
+        tied = self._of(path).tied
+        now = _content(path)
+        self._set(path, Unsynced(now if content is None else content, now if content is None else content))
+        for each in tied:
+            other = self._of(each)
+            if _content(each) is None:  # It was renamed to this, which is safe now.
+                other = Unsynced(None, None, other.tied)
+            self._set(each, other._replace(tied=tuple(name for name in other.tied if name != path)))
+
+
+def _content(path: str) -> bytes | None:
+    """Return what a file holds; None if there is none."""
+    with really(), suppress(OSError):
+        return Path(path).read_bytes()
+    return None
+
+
+def _put_back(path: str, content: bytes | None) -> None:
+    file = Path(path)
+    if content is None:
+        file.unlink(missing_ok=True)
+    else:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)

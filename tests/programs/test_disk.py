@@ -1,0 +1,242 @@
+"""What a power failure leaves of a disk: what was synced, and of the rest what is drawn."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worldline import Federation, Machine, run
+from worldline.model.errors import ConfigurationError
+from worldline.programs.disk import Disk
+
+
+def found_after_a_crash(writes: Callable[[], Any], folder: Path, seeds: int = 30) -> set[str]:
+    """Return what a program may find after a crash, file by file, over some seeds."""
+    found: set[str] = set()
+
+    def program() -> None:
+        if time.monotonic() < 1:
+            writes()
+            time.sleep(5)
+        found.add(" ".join(f"{each}={Path(each).read_text()}" for each in sorted(os.listdir())))  # noqa: PTH208
+
+    for seed in range(seeds):
+        machine = Machine(program, folder=folder, volatile=True)
+        run(Federation({"box": machine}, faults=("1s crash box 1s",), seed=seed, until="4s"))
+    return found
+
+
+def put(path: str, text: str, mode: str = "w", *, sync: bool = False) -> None:
+    with Path(path).open(mode) as file:
+        file.write(text)
+        file.flush()
+        if sync:
+            os.fsync(file)
+
+
+def sync_folder() -> None:
+    folder = os.open(".", os.O_RDONLY)
+    os.fsync(folder)
+    os.close(folder)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def test_what_is_synced_stays(empty: Path) -> None:
+    assert found_after_a_crash(lambda: put("log", "abc", sync=True), empty) == {"log=abc"}
+
+
+def test_what_isnt_synced_may_be_lost_in_whole_or_from_its_end(empty: Path) -> None:
+    def writes() -> None:
+        put("log", "a", sync=True)
+        put("log", "bc", "a")
+
+    assert found_after_a_crash(writes, empty) == {"log=a", "log=ab", "log=abc"}
+    assert found_after_a_crash(lambda: put("new", "a"), empty) == {"", "new=", "new=a"}
+
+
+def test_a_file_that_stays_open_is_only_as_safe_as_its_last_sync(empty: Path) -> None:
+    def writes() -> None:
+        with Path("log").open("w") as file:
+            for text, sync in (("a", os.fsync), ("b", os.fdatasync), ("c", None)):
+                file.write(text)
+                file.flush()
+                if sync is not None:
+                    sync(file.fileno())
+            time.sleep(5)
+
+    assert found_after_a_crash(writes, empty) == {"log=ab", "log=abc"}
+
+
+def test_a_rename_happens_or_not_and_whole_only_if_the_file_was_synced(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("old")
+
+    def writes(*, sync: bool, folder: bool = False) -> Callable[[], None]:
+        def replace() -> None:
+            put("new", "now", sync=sync)
+            Path("new").replace("state")
+            if folder:
+                sync_folder()
+
+        return replace
+
+    torn = {"state=", "state=n", "state=no"}
+    careless = found_after_a_crash(writes(sync=False), tmp_path, seeds=40)
+    assert {"state=old", "state=now"} < careless <= {"state=old", "state=now"} | torn
+    assert found_after_a_crash(writes(sync=True), tmp_path) == {"new=now state=old", "state=now"}
+    assert found_after_a_crash(writes(sync=True, folder=True), tmp_path) == {"state=now"}
+
+
+def test_sync_makes_all_safe_and_a_kill_loses_nothing(empty: Path) -> None:
+    def writes() -> None:
+        put("one", "1")
+        put("two", "2")
+        os.sync()
+
+    assert found_after_a_crash(writes, empty) == {"one=1 two=2"}
+
+    def program() -> None:
+        seen.append(Path("log").exists())
+        put("log", "a")
+        time.sleep(5)
+
+    for seed in range(5):
+        seen: list[bool] = []
+        machine = Machine(program, folder=empty, volatile=True)
+        run(Federation({"box": machine}, faults=("1s kill box 1s",), seed=seed, until="4s"))
+        assert seen == [False, True]
+
+
+def test_what_is_no_file_cant_be_synced(empty: Path) -> None:
+    import socket
+
+    def program() -> None:
+        for descriptor in (socket.socket(), 9_999):
+            try:
+                os.fsync(descriptor)
+            except OSError as error:
+                said.append(error.strerror)
+
+    said: list[Any] = []
+    run(Federation({"box": Machine(program, folder=empty, volatile=True)}))
+    assert said == ["Invalid argument", "Bad file descriptor"]
+
+
+def test_only_a_disk_can_be_volatile() -> None:
+    with pytest.raises(ConfigurationError, match="it has no disk that could be volatile"):
+        Machine(lambda: None, volatile=True)
+
+
+# --- Beside a file system of names that lead to files ---
+
+NAMES = ("a", "b", "c")
+
+
+class Inode:
+    def __init__(self) -> None:
+        self.now = self.synced = b""
+
+
+class FileSystem:
+    """What there is, and what a power failure leaves that takes back all it can."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Inode] = {}
+        self.safe: dict[str, Inode] = {}
+
+    def write(self, name: str, text: bytes) -> None:
+        self.names.setdefault(name, Inode()).now = text
+
+    def rename(self, name: str, to: str) -> None:
+        self.names[to] = self.names.pop(name)
+
+    def remove(self, name: str) -> None:
+        del self.names[name]
+
+    def sync(self, name: str) -> None:
+        inode = self.names[name]
+        inode.synced = inode.now
+        self.safe[name] = inode
+        for other in [each for each, leads_to in self.safe.items() if leads_to is inode]:
+            if self.names.get(other) is not inode:
+                del self.safe[other]
+
+    def sync_folder(self) -> None:
+        self.safe = dict(self.names)
+
+    def left(self) -> dict[str, bytes]:
+        return {name: inode.synced for name, inode in self.safe.items()}
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("write", "rename", "remove", "sync", "sync_folder")),
+        st.sampled_from(NAMES),
+        st.sampled_from(NAMES),
+        st.binary(max_size=3),
+    ),
+    max_size=12,
+)
+
+
+def played(steps: list[tuple[str, str, str, bytes]], folder: Path) -> tuple[FileSystem, Disk]:
+    model, disk = FileSystem(), Disk(folder, {}, True)
+    for step, name, to, text in steps:
+        if step != "write" and step != "sync_folder" and name not in model.names:
+            continue
+        path, target = str(folder / name), str(folder / to)
+        if step == "write":
+            model.write(name, text)
+            disk.change(path)
+            Path(path).write_bytes(text)
+        elif step == "rename" and name != to:
+            model.rename(name, to)
+            disk.rename(path, target)
+            Path(path).replace(target)
+        elif step == "remove":
+            model.remove(name)
+            disk.remove(path)
+            Path(path).unlink()
+        elif step == "sync":
+            model.sync(name)
+            disk.sync(path)
+        elif step == "sync_folder":
+            model.sync_folder()
+            disk.sync(str(folder))
+    return model, disk
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in folder.iterdir()}
+
+
+@given(STEPS)
+def test_a_power_failure_that_takes_all_it_can_leaves_what_was_synced(
+    steps: list[tuple[str, str, str, bytes]],
+) -> None:
+    with TemporaryDirectory() as place:
+        folder = Path(place).resolve()
+        model, disk = played(steps, folder)
+        disk.recover(lambda _: True, lambda _: 0)
+        assert contents(folder) == model.left()
+
+
+@given(STEPS)
+def test_a_power_failure_that_takes_nothing_leaves_all(steps: list[tuple[str, str, str, bytes]]) -> None:
+    with TemporaryDirectory() as place:
+        folder = Path(place).resolve()
+        model, disk = played(steps, folder)
+        disk.recover(lambda _: False, lambda _: 0)
+        assert contents(folder) == {name: inode.now for name, inode in model.names.items()}
+        assert not disk.stable
