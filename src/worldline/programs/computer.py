@@ -31,8 +31,9 @@ from worldline.model.message import Message
 from worldline.model.time import FOREVER
 from worldline.programs import endings
 from worldline.programs.deadlocks import Inside, is_deadlock, waits_in_words
+from worldline.programs.ports import Directory
 from worldline.programs.reals import EPOCH_NS, here
-from worldline.programs.stack import Directory, Stack
+from worldline.programs.stack import Stack
 from worldline.programs.workspace import LineLog
 
 _US, _MS = 1_000, 1_000_000

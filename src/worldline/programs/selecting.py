@@ -11,8 +11,10 @@ from typing import Any
 
 from worldline.programs.computer import Computer
 from worldline.programs.deadlocks import ANY_TASK
+from worldline.programs.pipes import PipeEnd
+from worldline.programs.ports import failure
 from worldline.programs.reals import REAL, here
-from worldline.programs.stack import Endpoint, PipeEnd, failure
+from worldline.programs.stack import Endpoint
 
 _Base: Any = selectors._BaseSelectorImpl
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
