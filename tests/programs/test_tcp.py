@@ -203,7 +203,7 @@ def test_a_full_queue_lets_the_other_end_try_again() -> None:
 @given(st.binary(max_size=300), st.integers(0, 10_000))
 def test_damaged_messages_are_noticed(data: bytes, where: int) -> None:
     pairs: list[tuple[bytes, Callable[[bytes], object]]] = [
-        (Segment(3, 1, 65_535, 2**32 - 1, 2**63, 7, 2**20, data).encoded(), read_segment),
+        (Segment(3, 1, 65_535, 2**32 - 1, 2**62, 7, 2**20, data).encoded(), read_segment),
         (Datagram(5, 6, data).encoded(), read_datagram),
     ]
     for whole, read in pairs:

@@ -1,6 +1,7 @@
 cimport cython
 
 from worldline.federation.participant.participant cimport Participant
+from worldline.programs.belongings cimport Belongings
 from worldline.programs.stack cimport Stack
 
 cdef long long _NEVER, _US
@@ -19,14 +20,13 @@ cdef class Spinning:
 
 
 cdef class Computer:
-    cdef dict __dict__
     cdef readonly Participant participant
     cdef readonly Stack stack
     cdef public object over
     cdef object _over_at
     cdef readonly object signals
     cdef readonly object draws
-    cdef public object workspace
+    cdef public Belongings workspace
     cdef readonly object output
     cdef readonly object restarts_at
     cdef readonly list loops

@@ -267,7 +267,8 @@ class Socket(_RealSocket):  # type: ignore[misc]
             return self._datagram(peek, flags)[0][:bufsize]
         if self._timeout == 0.0 or (flags and flags & _DONTWAIT):
             self._check_going()
-            return bytes(endpoint.receive(bufsize, peek))
+            data: bytes = endpoint.receive(bufsize, peek)
+            return data
         if flags and flags & _WAITALL and self._timeout is None:
             if not peek:
                 return self._recv_all(bufsize)
@@ -333,7 +334,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
 
     def send(self, data: Any, flags: int = 0) -> int:
         self._check_open()
-        view = memoryview(data).cast("B")
+        view = data if type(data) is bytes else memoryview(data).cast("B")
         endpoint = self._endpoint
         if isinstance(endpoint, DatagramSocket):
             return endpoint.send(bytes(view))
@@ -341,7 +342,8 @@ class Socket(_RealSocket):  # type: ignore[misc]
             self._computer.refuse("it sends urgent data (MSG_OOB), which isn't simulated", "send it as other data")
         if self._timeout == 0.0 or (flags and flags & _DONTWAIT):
             self._check_going()
-            return int(endpoint.send(view))
+            sent: int = endpoint.send(view)
+            return sent
         return int(self._done(lambda: endpoint.send(view), endpoint.is_writable, self._deadline()))
 
     def sendall(self, data: Any, flags: int = 0) -> None:

@@ -4,7 +4,7 @@ from worldline.programs.tcp cimport Connection
 
 cdef long long LOOPBACK_NS, _NEVER
 cdef Py_ssize_t WINDOW, SEGMENT_MAX
-cdef int OPENER, RST, SYN
+cdef int OPENER, RST, SYN, EVENT_READ, EVENT_WRITE
 cdef object Segment, heappop, heappush, read_segment, read_datagram
 cdef object _OPENING, _ANSWERING, _OPEN, _WAITING, _CLOSED
 
@@ -24,6 +24,28 @@ cdef class Endpoint:
     cpdef bint is_writable(self) except -1
     cpdef int take_error(self) except -1
     cpdef bint listens(self) except -1
+
+
+cdef class Watch:
+    cdef readonly Endpoint endpoint
+    cdef object key
+    cdef int events
+    cdef Watches _watches
+
+
+cdef class Watches:
+    cdef dict candidates
+    cdef Stack _stack
+    cdef dict _all
+
+    @cython.locals(endpoint=Endpoint, watch=Watch)
+    cpdef add(self, key)
+    @cython.locals(watch=Watch)
+    cpdef change(self, key)
+    @cython.locals(watch=Watch)
+    cpdef remove(self, descriptor)
+    @cython.locals(endpoint=Endpoint, watch=Watch, events=int, found=list)
+    cpdef list ready(self)
 
 
 cdef class StreamSocket(Endpoint):

@@ -16,6 +16,7 @@ import errno
 from collections import Counter, deque
 from collections.abc import Callable
 from heapq import heappop, heappush
+from selectors import EVENT_READ, EVENT_WRITE
 from typing import Any
 
 from worldline.model.segments import OPENER, RST, SYN, Datagram, Segment, read_datagram, read_segment
@@ -81,6 +82,67 @@ class Endpoint:
 
     def close(self) -> None:
         self.stack.release(self)
+
+
+class Watch:
+    """One endpoint that is waited for, by the descriptor that stood for it: that may come to stand for another."""
+
+    def __init__(self, watches: Watches, endpoint: Endpoint, key: Any) -> None:
+        self.endpoint = endpoint
+        self.key = key
+        self.events: int = key.events
+        self._watches = watches
+
+    def __call__(self) -> None:
+        """Have it looked at."""
+        self._watches.candidates[self] = None
+
+
+class Watches:
+    """What a selector waits for, by descriptor: what its user has said of each (a key), and for what it is to be ready.
+
+    Only endpoints that may have become ready since the last look are looked at, and those that were ready then. They
+    are given in the order in which they became so.
+    """
+
+    def __init__(self, stack: Stack) -> None:
+        self.candidates: dict[Watch, None] = {}
+        self._stack = stack
+        self._all: dict[int, Watch] = {}
+
+    def add(self, key: Any) -> None:
+        endpoint = self._stack.endpoint(key.fd)
+        self._all[key.fd] = watch = Watch(self, endpoint, key)
+        endpoint.watchers.append(watch)
+        watch()
+
+    def change(self, key: Any) -> None:
+        watch = self._all[key.fd]
+        watch.key, watch.events = key, key.events
+        watch()
+
+    def remove(self, descriptor: int) -> None:
+        watch = self._all.pop(descriptor)
+        self.candidates.pop(watch, None)
+        watch.endpoint.watchers.remove(watch)
+
+    def ready(self) -> list[tuple[Any, int]] | None:
+        """Return the keys of those that are ready, and for what."""
+        if not self.candidates:
+            return None
+        found = []
+        for watch in tuple(self.candidates):
+            endpoint, events = watch.endpoint, 0
+            if self._stack.endpoints.get(watch.key.fd) is endpoint:
+                if watch.events & EVENT_READ and endpoint.is_readable():
+                    events = EVENT_READ
+                if watch.events & EVENT_WRITE and endpoint.is_writable():
+                    events |= EVENT_WRITE
+            if events:
+                found.append((watch.key, events))
+            else:
+                del self.candidates[watch]
+        return found or None
 
 
 class StreamSocket(Endpoint):
