@@ -47,7 +47,6 @@ COMPILED = (
     "worldline.programs.belongings",
     "worldline.programs.tcp",
     "worldline.programs.stack",
-    "worldline.programs.computer",
     "worldline.kernel.draws",
     "worldline.kernel.heap",
     "worldline.kernel.engine",
