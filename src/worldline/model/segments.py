@@ -16,11 +16,12 @@ SYN, ACK, FIN, RST, PROBE = 1, 2, 4, 8, 16
 OPENER = 32
 """Set in what the end sends that has opened the connection: both ends may be on one machine."""
 
-_TCP = Packing("!BHHIQQI")
+_TCP = Packing("!BHHIqqI")
 _UDP = Packing("!BHH")
-_SUM = Packing("!I")
+_packed, _unpacked = _TCP.pack, _TCP.unpack_from
+_HEAD, _SUM = _TCP.size, 4
 
-HEADER_SIZE = _TCP.size + _SUM.size
+HEADER_SIZE = _HEAD + _SUM
 """How many bytes a segment has besides its data."""
 DATAGRAM_MAX = 65_507
 
@@ -43,17 +44,10 @@ class Segment(Struct, array_like=True, gc=False):
 
     def encoded(self) -> bytes:
         """Return it as it is sent."""
-        header = _TCP.pack(
-            self.flags,
-            self.source,
-            self.target,
-            self.connection,
-            self.sequence,
-            self.acknowledged,
-            self.window,
+        head = _packed(
+            self.flags, self.source, self.target, self.connection, self.sequence, self.acknowledged, self.window
         )
-        body = header + self.data
-        return body + _SUM.pack(crc32(body))
+        return _with_sum(head + self.data)
 
     @property
     def is_idle(self) -> bool:
@@ -79,8 +73,9 @@ class Datagram(Struct, array_like=True, gc=False):
 
     def encoded(self) -> bytes:
         """Return it as it is sent."""
-        body = _UDP.pack(_UNREACHABLE if self.is_unreachable else _DATA, self.source, self.target) + self.data
-        return body + _SUM.pack(crc32(body))
+        return _with_sum(
+            _UDP.pack(_UNREACHABLE if self.is_unreachable else _DATA, self.source, self.target) + self.data
+        )
 
     def __str__(self) -> str:
         return f"{self.source} → {self.target} {'unreachable' if self.is_unreachable else said_of_data(self.data)}"
@@ -88,23 +83,30 @@ class Datagram(Struct, array_like=True, gc=False):
 
 def read_segment(payload: bytes) -> Segment | None:
     """Return the segment that a message holds; None if it was damaged on its way."""
-    if not _is_whole(payload, HEADER_SIZE):
+    body = _without_sum(payload)
+    if body is None or len(body) < _HEAD:
         return None
-    flags, source, target, connection, sequence, acknowledged, window = _TCP.unpack_from(payload)
-    data = payload[_TCP.size : -_SUM.size]
-    return Segment(flags, source, target, connection, sequence, acknowledged, window, data)
+    flags, source, target, connection, sequence, acknowledged, window = _unpacked(body)
+    return Segment(flags, source, target, connection, sequence, acknowledged, window, body[_HEAD:])
 
 
 def read_datagram(payload: bytes) -> Datagram | None:
     """Return the datagram that a message holds; None if it was damaged on its way."""
-    if not _is_whole(payload, _UDP.size + _SUM.size):
+    body = _without_sum(payload)
+    if body is None or len(body) < _UDP.size:
         return None
-    kind, source, target = _UDP.unpack_from(payload)
-    return Datagram(source, target, payload[_UDP.size : -_SUM.size], kind == _UNREACHABLE)
+    kind, source, target = _UDP.unpack_from(body)
+    return Datagram(source, target, body[_UDP.size :], kind == _UNREACHABLE)
 
 
-def _is_whole(payload: bytes, least: int) -> bool:
-    return len(payload) >= least and crc32(payload[: -_SUM.size]) == _SUM.unpack_from(payload, len(payload) - 4)[0]
+def _with_sum(body: bytes) -> bytes:
+    return body + crc32(body).to_bytes(_SUM)
+
+
+def _without_sum(payload: bytes) -> bytes | None:
+    """Return a payload without its checksum; None if that is wrong."""
+    body = payload[:-_SUM]
+    return body if crc32(body) == int.from_bytes(payload[-_SUM:]) else None
 
 
 # --- In words ---

@@ -31,8 +31,9 @@ from worldline.model.message import Message
 from worldline.model.time import FOREVER
 from worldline.programs import endings
 from worldline.programs.deadlocks import Inside, is_deadlock, waits_in_words
+from worldline.programs.ports import Directory
 from worldline.programs.reals import EPOCH_NS, here
-from worldline.programs.stack import Directory, Stack
+from worldline.programs.stack import Stack
 from worldline.programs.workspace import LineLog
 
 _US, _MS = 1_000, 1_000_000
@@ -327,7 +328,8 @@ class Computer:
         for message in messages:
             stack.hear(message.topic[:3], message.sender, message.payload)
         stack.pass_time()
-        self.signals.ring(stack.now)
+        if stack.now >= self.signals.alarm_at:
+            self.signals.ring(stack.now)
         for over_at, fault in faults:
             self._suffer(fault, over_at)
 
@@ -529,10 +531,9 @@ class Signals:
         self.alarm_at, self._alarm_every = (now + after if after else _NEVER), every
 
     def ring(self, now: int) -> None:
-        """Have the alarm's signal come if it is time."""
-        if now >= self.alarm_at:
-            self.come(signal.SIGALRM)
-            self.set_alarm(now, self._alarm_every, self._alarm_every)
+        """Have the alarm's signal come, whose time it is."""
+        self.come(signal.SIGALRM)
+        self.set_alarm(now, self._alarm_every, self._alarm_every)
 
     def deliver(self) -> None:
         """Do what the program has said, or what is done if it hasn't said anything."""

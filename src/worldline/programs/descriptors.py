@@ -15,9 +15,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from worldline.programs.pipes import pair
+from worldline.programs.ports import failure
 from worldline.programs.reals import for_programs, here, stands_in
 from worldline.programs.sockets import Socket
-from worldline.programs.stack import failure, is_simulated
+from worldline.programs.stack import is_simulated
 
 
 @contextmanager
@@ -152,7 +154,7 @@ def _sendfile(real: Callable[..., int], computer: Any, out_fd: int, in_fd: int, 
 def _pipe(real: Callable[..., tuple[int, int]], computer: Any, *flags: int) -> tuple[int, int]:
     if "processes" in computer.workspace.allowed:  # It may lead to one.
         return real(*flags)
-    reading, writing = computer.stack.pair()
+    reading, writing = pair(computer.stack)
     for end in (reading, writing):
         end.blocks = not any(flag & os.O_NONBLOCK for flag in flags)
     return reading.descriptor, writing.descriptor

@@ -19,9 +19,10 @@ from worldline.federation.participant.program import Program, is_normal_end
 from worldline.federation.participant.sometimes import draw_for
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.programs import disk, endings, escapes, loggers, loop, standins, threads, tls, workspace
+from worldline.programs.belongings import vacate
 from worldline.programs.computer import Computer, ProgramKilled, Unwinding
 from worldline.programs.entries import MachineEntry, checked_escapes, script_of, topics_of
-from worldline.programs.workspace import Workspace, hide_output, show_output, vacate
+from worldline.programs.workspace import Workspace, hide_output, show_output
 
 
 @dataclass(frozen=True)

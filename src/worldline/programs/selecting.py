@@ -11,11 +11,12 @@ from typing import Any
 
 from worldline.programs.computer import Computer
 from worldline.programs.deadlocks import ANY_TASK
+from worldline.programs.pipes import PipeEnd
+from worldline.programs.ports import failure
 from worldline.programs.reals import REAL, here
-from worldline.programs.stack import Endpoint, PipeEnd, failure
+from worldline.programs.stack import Endpoint, Watches
 
 _Base: Any = selectors._BaseSelectorImpl
-_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 Ready = list[tuple[selectors.SelectorKey, int]]
 
@@ -33,11 +34,7 @@ class _Registered:
 
 
 class Selector(_Base):  # type: ignore[misc]
-    """Waits for sockets of a computer.
-
-    Only sockets that may have become ready since the last look are looked at, and those that were ready then. They are
-    given in the order in which they became so. Where no program runs, this makes the system's.
-    """
+    """Waits for sockets of a computer; where no program runs, this makes the system's."""
 
     def __new__(cls) -> Any:
         return REAL["selectors.DefaultSelector"]() if here.computer is None else super().__new__(cls)
@@ -45,24 +42,20 @@ class Selector(_Base):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self._computer: Computer = here.computer
-        self._candidates: dict[int, None] = {}
-        self._watched: dict[int, _Registered] = {}
+        self._watches = Watches(self._computer.stack)
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key: selectors.SelectorKey = super().register(fileobj, events, data)
         try:
-            endpoint = self._computer.stack.endpoint(key.fd)
+            self._watches.add(key)
         except OSError:
             super().unregister(fileobj)
             raise
-        self._watched[key.fd] = _Registered(endpoint, partial(self._note, key.fd))
-        self._note(key.fd)
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         key: selectors.SelectorKey = super().unregister(fileobj)
-        self._candidates.pop(key.fd, None)
-        self._watched.pop(key.fd).end()
+        self._watches.remove(key.fd)
         return key
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -72,50 +65,27 @@ class Selector(_Base):  # type: ignore[misc]
         if (events, data) != (key.events, key.data):
             key = key._replace(events=events, data=data)
             self._fd_to_key[key.fd] = key
-            self._note(key.fd)
+            self._watches.change(key)
         return key
 
     def _key_from_fd(self, fd: int) -> selectors.SelectorKey | None:
         return self._fd_to_key.get(fd)  # type: ignore[no-any-return]
 
     def select(self, timeout: float | None = None) -> Ready:
-        computer = self._computer
+        computer, ready = self._computer, self._watches.ready
         if timeout is not None and timeout <= 0:
             computer.glance()
-            return self._ready() or []
+            return ready() or []
         deadline = None if timeout is None else computer.stack.now + round(timeout * 1e9)
-        return computer.wait(self._ready, deadline, self._inside) or []
+        return computer.wait(ready, deadline, self._inside) or []
 
     def _inside(self) -> str | None:
         """Say that only the program's own threads can end a wait: there are only pipes between them."""
         endpoints = self._computer.stack.endpoints
-        for descriptor in self._fd_to_key:
+        for descriptor in reversed(self._fd_to_key):  # asyncio's own pipe comes first.
             if not isinstance(endpoints.get(descriptor), PipeEnd):
                 return None
         return ANY_TASK
-
-    def _note(self, descriptor: int) -> None:
-        self._candidates[descriptor] = None
-
-    def _ready(self) -> Ready | None:
-        if not self._candidates:
-            return None
-        found: Ready = []
-        endpoints, keys = self._computer.stack.endpoints, self._fd_to_key
-        for descriptor in tuple(self._candidates):
-            key, endpoint = keys.get(descriptor), endpoints.get(descriptor)
-            events = 0
-            if key is not None and endpoint is not None and self._watched[descriptor].endpoint is endpoint:
-                wanted = key.events
-                if wanted & _READ and endpoint.is_readable():
-                    events |= _READ
-                if wanted & _WRITE and endpoint.is_writable():
-                    events |= _WRITE
-            if events:
-                found.append((key, events))
-            else:
-                del self._candidates[descriptor]
-        return found or None
 
 
 _IN, _OUT, _ERROR, _HANGUP, _ENDED = real.POLLIN, real.POLLOUT, real.POLLERR, real.POLLHUP, real.POLLRDHUP

@@ -13,20 +13,12 @@ from contextlib import suppress
 from typing import Any
 
 from worldline.programs.computer import Computer
+from worldline.programs.datagrams import DatagramSocket
 from worldline.programs.deadlocks import ANY_THREAD
+from worldline.programs.pipes import LocalSocket, PipeEnd, pair
+from worldline.programs.ports import ANY, BROADCAST, LOOPBACK, failure, is_address
 from worldline.programs.reals import REAL, here, really
-from worldline.programs.stack import (
-    ANY,
-    BROADCAST,
-    LOOPBACK,
-    DatagramSocket,
-    Endpoint,
-    LocalSocket,
-    PipeEnd,
-    StreamSocket,
-    failure,
-    is_address,
-)
+from worldline.programs.stack import Endpoint, StreamSocket
 from worldline.programs.tcp import ConnectionState
 
 _RealSocket: Any = REAL["socket.socket"]
@@ -275,7 +267,8 @@ class Socket(_RealSocket):  # type: ignore[misc]
             return self._datagram(peek, flags)[0][:bufsize]
         if self._timeout == 0.0 or (flags and flags & _DONTWAIT):
             self._check_going()
-            return bytes(endpoint.receive(bufsize, peek))
+            data: bytes = endpoint.receive(bufsize, peek)
+            return data
         if flags and flags & _WAITALL and self._timeout is None:
             if not peek:
                 return self._recv_all(bufsize)
@@ -341,7 +334,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
 
     def send(self, data: Any, flags: int = 0) -> int:
         self._check_open()
-        view = memoryview(data).cast("B")
+        view = data if type(data) is bytes else memoryview(data).cast("B")
         endpoint = self._endpoint
         if isinstance(endpoint, DatagramSocket):
             return endpoint.send(bytes(view))
@@ -349,7 +342,8 @@ class Socket(_RealSocket):  # type: ignore[misc]
             self._computer.refuse("it sends urgent data (MSG_OOB), which isn't simulated", "send it as other data")
         if self._timeout == 0.0 or (flags and flags & _DONTWAIT):
             self._check_going()
-            return int(endpoint.send(view))
+            sent: int = endpoint.send(view)
+            return sent
         return int(self._done(lambda: endpoint.send(view), endpoint.is_writable, self._deadline()))
 
     def sendall(self, data: Any, flags: int = 0) -> None:
@@ -517,14 +511,14 @@ def _shown_path(path: str) -> str | bytes:
 
 def _made(computer: Computer, family: int, kind: int, protocol: int) -> Endpoint:
     if family == real.AF_UNIX and kind == real.SOCK_STREAM:
-        return computer.stack.local()
+        return LocalSocket(computer.stack)
     if family != real.AF_INET:
         raise failure(errno.EAFNOSUPPORT)
     if kind not in (real.SOCK_STREAM, real.SOCK_DGRAM):
         raise failure(errno.EPERM if kind == real.SOCK_RAW else errno.EINVAL)
     if protocol not in (0, real.IPPROTO_TCP if kind == real.SOCK_STREAM else real.IPPROTO_UDP):
         raise failure(errno.EPROTONOSUPPORT)
-    return computer.stack.stream() if kind == real.SOCK_STREAM else computer.stack.datagrams()
+    return StreamSocket(computer.stack) if kind == real.SOCK_STREAM else DatagramSocket(computer.stack)
 
 
 # --- Names ---
@@ -625,7 +619,7 @@ def socketpair(family: int | None = None, type: int = real.SOCK_STREAM, proto: i
         return REAL["socket.socketpair"](family, type, proto)
     if type & ~(real.SOCK_NONBLOCK | real.SOCK_CLOEXEC) != real.SOCK_STREAM:
         raise failure(errno.EOPNOTSUPP)
-    ends = computer.stack.pair()
+    ends = pair(computer.stack)
     return tuple(Socket(real.AF_UNIX, real.SOCK_STREAM, 0, endpoint=end) for end in ends)
 
 

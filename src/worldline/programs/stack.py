@@ -13,67 +13,27 @@ S2. What happens depends on calls and their times alone. Ports and connections a
 from __future__ import annotations
 
 import errno
-import os
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from heapq import heappop, heappush
+from selectors import EVENT_READ, EVENT_WRITE
 from typing import Any
 
-from worldline.model.segments import DATAGRAM_MAX, OPENER, RST, SYN, Datagram, Segment, read_datagram, read_segment
+from worldline.model.segments import OPENER, RST, SYN, Datagram, Segment, read_datagram, read_segment
+from worldline.programs.ports import ANY, BROADCAST, LOOPBACK, Address, Directory, Ports, failure
 from worldline.programs.tcp import SEGMENT_MAX, WINDOW, Connection, ConnectionState
 
-Address = tuple[str, int]
-
-ANY, LOOPBACK = "0.0.0.0", "127.0.0.1"
-BROADCAST = "255.255.255.255"
 LOOPBACK_NS = 10_000
 """How long what a computer sends to itself takes."""
 
+_OPENING, _ANSWERING, _OPEN, _WAITING, _CLOSED = ConnectionState
 _NEVER = 2**62
-_EPHEMERAL, _EPHEMERAL_END = 49_152, 65_536
-_EPHEMERAL_SHIFT = 997  # By incarnation, so that a new one doesn't meet what the other ends remember of the last one.
-_DATAGRAMS_MAX = 256 * 1024  # Bytes that wait for a program; Linux has about as many, and loses what comes then.
 _FIRST_DESCRIPTOR = 100_000  # Where no real one is.
-
-
-def failure(number: int) -> OSError:
-    """Return the error that Linux would give."""
-    return OSError(number, os.strerror(number))
 
 
 def is_simulated(descriptor: int) -> bool:
     """Whether a descriptor is one that a stack has given."""
     return descriptor >= _FIRST_DESCRIPTOR
-
-
-class Directory:
-    """The names of a network's computers, and their addresses: 10.0.0.1 for the first in alphabetical order."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._addresses = {name: _address(place) for place, name in enumerate(sorted(names), 1)}
-        self._names = {address: name for name, address in self._addresses.items()}
-
-    def address(self, name: str) -> str | None:
-        """Return the address of a computer."""
-        found = self._addresses.get(name)
-        return self._addresses.get(name.rstrip(".").lower()) if found is None else found
-
-    def name(self, address: str) -> str | None:
-        """Return which computer has an address."""
-        return self._names.get(address)
-
-    def names(self) -> list[str]:
-        return list(self._addresses)
-
-
-def _address(place: int) -> str:
-    return f"10.{place >> 16}.{place >> 8 & 255}.{place & 255}"
-
-
-def is_address(text: str) -> bool:
-    """Whether a text is an IPv4 address, and not a name."""
-    parts = text.split(".")
-    return len(parts) == 4 and all(part.isdecimal() and int(part) < 256 for part in parts)
 
 
 class Endpoint:
@@ -112,6 +72,10 @@ class Endpoint:
         """Whether nothing is added to what can be read."""
         return False
 
+    def listens(self) -> bool:
+        """Whether connections can be opened to it."""
+        return False
+
     def take_error(self) -> int:
         """Return what went wrong since the last call; 0: nothing."""
         return 0
@@ -120,216 +84,65 @@ class Endpoint:
         self.stack.release(self)
 
 
-class PipeEnd(Endpoint):
-    """One of two sockets of one computer that are connected with each other, at once."""
+class Watch:
+    """One endpoint that is waited for, by the descriptor that stood for it: that may come to stand for another."""
+
+    def __init__(self, watches: Watches, endpoint: Endpoint, key: Any) -> None:
+        self.endpoint = endpoint
+        self.key = key
+        self.events: int = key.events
+        self._watches = watches
+
+    def __call__(self) -> None:
+        """Have it looked at."""
+        self._watches.candidates[self] = None
+
+
+class Watches:
+    """What a selector waits for, by descriptor: what its user has said of each (a key), and for what it is to be ready.
+
+    Only endpoints that may have become ready since the last look are looked at, and those that were ready then. They
+    are given in the order in which they became so.
+    """
 
     def __init__(self, stack: Stack) -> None:
-        super().__init__(stack)
-        self.data = bytearray()
-        self.other: PipeEnd | None = None
-        self.is_ended = False  # Whether the other end writes no more.
-        self.is_closed = False
+        self.candidates: dict[Watch, None] = {}
+        self._stack = stack
+        self._all: dict[int, Watch] = {}
 
-    def is_readable(self) -> bool:
-        return bool(self.data) or self.is_ended
+    def add(self, key: Any) -> None:
+        endpoint = self._stack.endpoint(key.fd)
+        self._all[key.fd] = watch = Watch(self, endpoint, key)
+        endpoint.watchers.append(watch)
+        watch()
 
-    def is_writable(self) -> bool:
-        return self.other is None or len(self.other.data) < WINDOW
+    def change(self, key: Any) -> None:
+        watch = self._all[key.fd]
+        watch.key, watch.events = key, key.events
+        watch()
 
-    def is_hung_up(self) -> bool:
-        return self.other is not None and self.other.is_closed
+    def remove(self, descriptor: int) -> None:
+        watch = self._all.pop(descriptor)
+        self.candidates.pop(watch, None)
+        watch.endpoint.watchers.remove(watch)
 
-    def hears_no_more(self) -> bool:
-        return self.is_ended
-
-    def send(self, data: bytes | memoryview) -> int:
-        other = self.other
-        if other is None or other.is_closed or other.is_ended:
-            raise failure(errno.EPIPE)
-        room = WINDOW - len(other.data)
-        if room <= 0:
-            raise failure(errno.EAGAIN)
-        other.data += data[:room]
-        other.changed()
-        return min(len(data), room)
-
-    def receive(self, size: int, peek: bool = False) -> bytes:
-        if not self.data:
-            if self.is_ended:
-                return b""
-            raise failure(errno.EAGAIN)
-        taken = bytes(self.data[:size])
-        if not peek:
-            del self.data[:size]
-            if self.other is not None:
-                self.other.changed()
-        return taken
-
-    def shut_down(self, reading: bool, writing: bool) -> None:
-        if reading:
-            self.is_ended = True
-            self.changed()
-        if writing and self.other is not None:
-            self.other.is_ended = True
-            self.other.changed()
-
-    def close(self) -> None:
-        if not self.is_closed:
-            self.is_closed = True
-            self.shut_down(True, True)
-            super().close()
-
-
-class LocalSocket(PipeEnd):
-    """A Unix socket: new, listening at a path, or connected at once with another of the same computer."""
-
-    def __init__(self, stack: Stack) -> None:
-        super().__init__(stack)
-        self.path = ""
-        self.peer_path = ""
-        self._place = ""
-        self.accepted: list[LocalSocket] | None = None
-
-    def is_readable(self) -> bool:
-        return bool(self.accepted) if self.accepted is not None else super().is_readable()
-
-    def bind(self, path: str, place: str) -> None:
-        """Have what connects to a path: `place` is where that leads."""
-        if self.path or not path:
-            raise failure(errno.EINVAL)
-        if place in self.stack.paths:
-            raise failure(errno.EADDRINUSE)
-        self.stack.paths[place] = self
-        self.path, self._place = path, place
-
-    def listen(self, _backlog: int) -> None:
-        if not self.path or self.other is not None:
-            raise failure(errno.EINVAL)
-        self.accepted = [] if self.accepted is None else self.accepted
-
-    def connect(self, path: str, place: str) -> None:
-        if self.other is not None:
-            raise failure(errno.EISCONN)
-        listener = self.stack.paths.get(place)
-        if listener is None or listener.accepted is None:
-            raise failure(errno.ENOENT if listener is None else errno.ECONNREFUSED)
-        other = LocalSocket(self.stack)
-        other.other, self.other = self, other
-        other.path, other.peer_path, self.peer_path = path, self.path, path
-        listener.accepted.append(other)
-        listener.changed()
-
-    def accept(self) -> LocalSocket:
-        if self.accepted is None:
-            raise failure(errno.EINVAL)
-        if not self.accepted:
-            raise failure(errno.EAGAIN)
-        return self.accepted.pop(0)
-
-    def close(self) -> None:
-        for each in self.accepted or ():
-            each.close()
-        if self.stack.paths.get(self._place) is self:
-            del self.stack.paths[self._place]
-        super().close()
-
-
-class DatagramSocket(Endpoint):
-    """A UDP socket."""
-
-    def __init__(self, stack: Stack) -> None:
-        super().__init__(stack)
-        self.local: Address | None = None
-        self.peer: Address | None = None
-        self.queue: list[tuple[bytes, Address]] = []
-        self.size = 0
-        self.error = 0
-        self.is_shut = False
-        self.is_mute = False  # Whether its program sends no more.
-
-    def is_readable(self) -> bool:
-        return bool(self.queue or self.error or self.is_shut)
-
-    def is_writable(self) -> bool:
-        return True
-
-    def is_broken(self) -> bool:
-        return bool(self.error)
-
-    def take_error(self) -> int:
-        error, self.error = self.error, 0
-        return error
-
-    def bind(self, address: Address) -> None:
-        if self.local is not None:
-            raise failure(errno.EINVAL)
-        self.local = self.stack.ports_of(self).bind(self, address)
-
-    def connect(self, address: Address | None) -> None:
-        self._bind_anywhere()
-        self.peer = None if address is None else self.stack.resolved(address)
-
-    def send(self, data: bytes, to: Address | None = None) -> int:
-        if error := self.take_error():
-            raise failure(error)
-        target = self.peer if to is None else to
-        if target is None:
-            raise failure(errno.EDESTADDRREQ)
-        if not target[1]:
-            raise failure(errno.EINVAL)
-        if self.is_mute:
-            raise failure(errno.EPIPE)
-        if len(data) > DATAGRAM_MAX:
-            raise failure(errno.EMSGSIZE)
-        self._bind_anywhere()
-        assert self.local is not None
-        self.stack.send_datagram(self, Datagram(self.local[1], target[1], data), target[0])
-        return len(data)
-
-    def receive(self, peek: bool = False) -> tuple[bytes, Address]:
-        if error := self.take_error():
-            raise failure(error)
-        if not self.queue:
-            if self.is_shut:
-                return b"", ("", 0)
-            raise failure(errno.EAGAIN)
-        if peek:
-            return self.queue[0]
-        taken = self.queue.pop(0)
-        self.size -= len(taken[0])
-        return taken
-
-    def hear(self, datagram: Datagram, source: Address) -> None:
-        """Take in what has arrived for its port."""
-        if self.peer is not None and self.peer != source:
-            return
-        if datagram.is_unreachable:
-            if self.peer is None:  # As on Linux, only a socket that is connected is told.
-                return
-            self.error = errno.ECONNREFUSED
-        elif self.size + len(datagram.data) > _DATAGRAMS_MAX:
-            return
-        else:
-            self.queue.append((datagram.data, source))
-            self.size += len(datagram.data)
-        self.changed()
-
-    def shut_down(self, reading: bool, writing: bool) -> None:
-        if self.peer is None:
-            raise failure(errno.ENOTCONN)
-        self.is_shut = self.is_shut or reading
-        self.is_mute = self.is_mute or writing
-        self.changed()
-
-    def close(self) -> None:
-        if self.local is not None:
-            self.stack.ports_of(self).release(self, self.local)
-            self.local = None
-        super().close()
-
-    def _bind_anywhere(self) -> None:
-        if self.local is None:
-            self.bind((ANY, 0))
+    def ready(self) -> list[tuple[Any, int]] | None:
+        """Return the keys of those that are ready, and for what."""
+        if not self.candidates:
+            return None
+        found = []
+        for watch in tuple(self.candidates):
+            endpoint, events = watch.endpoint, 0
+            if self._stack.endpoints.get(watch.key.fd) is endpoint:
+                if watch.events & EVENT_READ and endpoint.is_readable():
+                    events = EVENT_READ
+                if watch.events & EVENT_WRITE and endpoint.is_writable():
+                    events |= EVENT_WRITE
+            if events:
+                found.append((watch.key, events))
+            else:
+                del self.candidates[watch]
+        return found or None
 
 
 class StreamSocket(Endpoint):
@@ -355,16 +168,16 @@ class StreamSocket(Endpoint):
         if made is None:
             return True  # As Linux says: to read from it fails at once.
         return bool(made.incoming.data or made.incoming.is_ended or made.error or self.is_shut) or (
-            made.state is ConnectionState.CLOSED
+            made.state is _CLOSED
         )
 
     def is_writable(self) -> bool:
         made = self.connection
         if made is None:
             return self.accepted is None
-        if made.state in (ConnectionState.OPENING, ConnectionState.ANSWERING):
+        if made.state in (_OPENING, _ANSWERING):
             return False
-        return made.state is not ConnectionState.OPEN or made.out.is_ended or len(made.out.data) < WINDOW - SEGMENT_MAX
+        return made.state is not _OPEN or made.out.is_ended or len(made.out.data) < WINDOW - SEGMENT_MAX
 
     def is_broken(self) -> bool:
         return self.connection is not None and bool(self.connection.error)
@@ -373,11 +186,14 @@ class StreamSocket(Endpoint):
         made = self.connection
         if made is None:
             return self.accepted is None
-        return made.state is ConnectionState.CLOSED or (made.incoming.is_ended and made.out.is_ended)
+        return made.state is _CLOSED or (made.incoming.is_ended and made.out.is_ended)
 
     def hears_no_more(self) -> bool:
         made = self.connection
-        return made is not None and (self.is_shut or made.incoming.is_ended or made.state is ConnectionState.CLOSED)
+        return made is not None and (self.is_shut or made.incoming.is_ended or made.state is _CLOSED)
+
+    def listens(self) -> bool:
+        return self.accepted is not None
 
     def take_error(self) -> int:
         made = self.connection
@@ -415,11 +231,11 @@ class StreamSocket(Endpoint):
             self.peer = address
             self.connection = self.stack.open(self, address)
             raise failure(errno.EINPROGRESS)
-        if made.state is ConnectionState.OPENING:
+        if made.state is _OPENING:
             raise failure(errno.EALREADY)
         if self.has_told:
             raise failure(errno.EISCONN)
-        if made.state is ConnectionState.CLOSED:  # A connection that couldn't be made leaves the socket as it was.
+        if made.state is _CLOSED:  # A connection that couldn't be made leaves the socket as it was.
             error = self.take_error() or errno.ECONNABORTED
             self.connection = self.peer = None
             raise failure(error)
@@ -438,11 +254,11 @@ class StreamSocket(Endpoint):
         made = self.connection
         if made is None:
             raise failure(errno.EPIPE)
-        if made.state is ConnectionState.OPENING:
+        if made.state is _OPENING:
             raise failure(errno.EAGAIN)
         if error := self.take_error():
             raise failure(error)
-        if made.state is not ConnectionState.OPEN or made.out.is_ended:
+        if made.state is not _OPEN or made.out.is_ended:
             raise failure(errno.EPIPE)
         taken = made.write(data)
         if not taken and len(data):
@@ -465,9 +281,9 @@ class StreamSocket(Endpoint):
             return b""
         if error := self.take_error():
             raise failure(error)
-        if self.is_shut or made.state is ConnectionState.CLOSED:
+        if self.is_shut or made.state is _CLOSED:
             return b""
-        if not size and made.state is ConnectionState.OPEN:
+        if not size and made.state is _OPEN:
             return b""
         raise failure(errno.EAGAIN)
 
@@ -479,7 +295,7 @@ class StreamSocket(Endpoint):
                 self._stop_listening()
             return
         made = self.connection
-        if made is None or made.state in (ConnectionState.OPENING, ConnectionState.CLOSED, ConnectionState.WAITING):
+        if made is None or made.state in (_OPENING, _CLOSED, _WAITING):
             raise failure(errno.ENOTCONN)
         if reading:
             self.is_shut = made.is_deaf = True
@@ -513,94 +329,6 @@ class StreamSocket(Endpoint):
         super().close()
 
 
-class Ports:
-    """The ports of one protocol: which socket has which."""
-
-    def __init__(self, own: Sequence[str], shift: int) -> None:
-        self._own = own
-        self._bound: dict[int, list[tuple[str, Endpoint]]] = {}
-        self._listening: dict[int, list[tuple[str, Endpoint]]] = {}
-        self._next = _EPHEMERAL + shift % (_EPHEMERAL_END - _EPHEMERAL)
-
-    def bind(self, owner: Endpoint, address: Address) -> Address:
-        """Give a socket a port, any that is free if it is 0; return its address."""
-        host, port = address
-        if host != ANY and host not in self._own and not host.startswith("127."):
-            raise failure(errno.EADDRNOTAVAIL)
-        if not port:
-            port = self._free(owner)
-        elif self._is_taken(owner, host, port):
-            raise failure(errno.EADDRINUSE)
-        self._bound.setdefault(port, []).append((host, owner))
-        return host, port
-
-    def _is_taken(self, owner: Endpoint, host: str, port: int) -> bool:
-        if not owner.may_reuse and owner.stack.is_lingering(owner, port):
-            return True
-        return any(_clash(host, owner, *each) for each in self._bound.get(port, ()))
-
-    def listen(self, owner: Endpoint, address: Address) -> None:
-        """Let a bound socket have the connections that are opened to its port."""
-        host, port = address
-        there = self._listening.get(port, ())
-        if any(_overlap(host, other) and not (owner.shares and each.shares) for other, each in there):
-            raise failure(errno.EADDRINUSE)
-        self._listening.setdefault(port, []).append((host, owner))
-
-    def stop_listening(self, owner: Endpoint, address: Address) -> None:
-        _take_out(self._listening, owner, address[1])
-
-    def release(self, owner: Endpoint, address: Address) -> None:
-        _take_out(self._bound, owner, address[1])
-        _take_out(self._listening, owner, address[1])
-
-    def bound(self, host: str, port: int) -> Endpoint | None:
-        return _found(self._bound, host, port)
-
-    def listener(self, host: str, port: int) -> Endpoint | None:
-        return _found(self._listening, host, port)
-
-    def _free(self, owner: Endpoint) -> int:
-        for _ in range(_EPHEMERAL, _EPHEMERAL_END):
-            port = self._next
-            self._next = port + 1 if port + 1 < _EPHEMERAL_END else _EPHEMERAL
-            if port not in self._bound and not owner.stack.is_lingering(owner, port):
-                return port
-        raise failure(errno.EADDRINUSE)
-
-
-def _take_out(table: dict[int, list[tuple[str, Endpoint]]], owner: Endpoint, port: int) -> None:
-    left = [each for each in table.get(port, ()) if each[1] is not owner]
-    if left:
-        table[port] = left
-    else:
-        table.pop(port, None)
-
-
-def _overlap(one: str, other: str) -> bool:
-    return one == other or ANY in (one, other)
-
-
-def _clash(host: str, owner: Endpoint, other_host: str, other: Endpoint) -> bool:
-    """Whether two sockets can't have one port: as on Linux, two that may be reused can, unless one listens."""
-    if not _overlap(host, other_host):
-        return False
-    if owner.shares and other.shares:
-        return False
-    listens = isinstance(other, StreamSocket) and other.accepted is not None
-    return listens or not (owner.may_reuse and other.may_reuse)
-
-
-def _found(table: dict[int, list[tuple[str, Endpoint]]], host: str, port: int) -> Endpoint | None:
-    exact = None
-    for bound, owner in table.get(port, ()):
-        if bound == host:
-            return owner
-        if bound == ANY:
-            exact = owner
-    return exact
-
-
 class Stack:
     """The network of one computer, from its start until its power fails."""
 
@@ -612,10 +340,9 @@ class Stack:
         self.endpoints: dict[int, Endpoint] = {}
         self._next_descriptor = _FIRST_DESCRIPTOR
         own = (self.address, LOOPBACK)
-        shift = incarnation * _EPHEMERAL_SHIFT
-        self._tcp, self._udp = Ports(own, shift), Ports(own, shift)
+        self._tcp, self._udp = Ports(own, incarnation), Ports(own, incarnation)
         self._connections = Connections(self, incarnation, min(SEGMENT_MAX, payload_max - 64))
-        self.paths: dict[str, LocalSocket] = {}  # Where Unix sockets are bound.
+        self.paths: dict[str, Any] = {}  # Where Unix sockets are bound.
         self._outgoing: list[tuple[str, str, bytes]] = []
         self._looped: list[tuple[int, int, str, Segment | Datagram]] = []
         self._loops = 0
@@ -624,20 +351,6 @@ class Stack:
         return f"<stack of {self.hostname}, {self.address}>"
 
     # --- Sockets ---
-
-    def stream(self) -> StreamSocket:
-        return StreamSocket(self)
-
-    def datagrams(self) -> DatagramSocket:
-        return DatagramSocket(self)
-
-    def local(self) -> LocalSocket:
-        return LocalSocket(self)
-
-    def pair(self) -> tuple[PipeEnd, PipeEnd]:
-        one, other = PipeEnd(self), PipeEnd(self)
-        one.other, other.other = other, one
-        return one, other
 
     def endpoint(self, descriptor: int) -> Endpoint:
         """Return what a descriptor stands for."""
@@ -687,7 +400,7 @@ class Stack:
         """Whether a connection of this port hasn't quite ended."""
         return isinstance(owner, StreamSocket) and self._connections.has_port(port)
 
-    def local_address(self, endpoint: StreamSocket | DatagramSocket) -> Address:
+    def local_address(self, endpoint: Any) -> Address:
         """Return the address that a socket shows: one that is connected has a certain one."""
         if endpoint.local is None:
             return ANY, 0
@@ -711,7 +424,7 @@ class Stack:
         elif (name := self.directory.name(to)) is not None:
             self._outgoing.append(("tcp", name, segment.encoded()))
 
-    def send_datagram(self, sender: DatagramSocket | None, datagram: Datagram, to: str) -> None:
+    def send_datagram(self, sender: Endpoint | None, datagram: Datagram, to: str) -> None:
         if to == BROADCAST:
             self._outgoing += [
                 ("udp", name, datagram.encoded()) for name in self.directory.names() if name != self.hostname
@@ -775,9 +488,8 @@ class Stack:
         return found
 
     def _hear_datagram(self, datagram: Datagram, source: str, to: str) -> None:
-        found = self._udp.bound(to, datagram.target)
+        found: Any = self._udp.bound(to, datagram.target)
         if found is not None:
-            assert isinstance(found, DatagramSocket)
             found.hear(datagram, (source, datagram.source))
         elif not datagram.is_unreachable:
             answer = Datagram(datagram.target, datagram.source, is_unreachable=True)
@@ -806,7 +518,7 @@ class Connections:
         """Return when the first timer runs out."""
         while self._timers:
             at, _, connection = self._timers[0]
-            if connection.due == at:
+            if connection.due() == at:
                 return at
             heappop(self._timers)
             if self._scheduled.get(connection) == at:  # Otherwise an earlier one is there, too.
@@ -851,7 +563,7 @@ class Connections:
         if made is not None:
             made.take(segment, self._stack.now)
             self.speaking[made] = None  # Then its timers are seen to; none that was set just now runs out before.
-            if made.state is ConnectionState.CLOSED:
+            if made.state is _CLOSED:
                 self._forget(made)
         elif segment.flags & RST:
             return
@@ -889,7 +601,7 @@ class Connections:
 
     def _changed(self, connection: Connection) -> None:
         listener = self._listeners.get(connection)
-        if listener is not None and connection.state is ConnectionState.OPEN:
+        if listener is not None and connection.state is _OPEN:
             del self._listeners[connection]
             self._accept(connection, listener)
         owner = self._owners.get(connection)
@@ -911,14 +623,14 @@ class Connections:
 
     def _touched(self, connection: Connection) -> None:
         """Something has happened to a connection: see to its timers, or forget it if it is over."""
-        due = connection.due
+        due = connection.due()
         if due < self._scheduled.get(connection, _NEVER):
             self._timings += 1
             self._scheduled[connection] = due
             heappush(self._timers, (due, self._timings, connection))
         if connection.expires < _NEVER and connection not in self._lingering:
             self._lingering.append(connection)
-        if connection.state is ConnectionState.CLOSED:
+        if connection.state is _CLOSED:
             self._forget(connection)
 
     def _forget(self, connection: Connection) -> None:

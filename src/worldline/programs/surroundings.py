@@ -27,8 +27,8 @@ from itertools import count
 from typing import Any
 
 from worldline.programs.escapes import check_read
+from worldline.programs.pipes import PipeEnd
 from worldline.programs.reals import REAL, for_programs, here, real_path, really
-from worldline.programs.stack import PipeEnd
 
 
 def _constant(value: Any) -> Callable[..., Any]:

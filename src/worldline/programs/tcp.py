@@ -46,6 +46,9 @@ class ConnectionState(Enum):
     CLOSED = "CLOSED"
 
 
+_OPENING, _ANSWERING, _OPEN, _WAITING, _CLOSED = ConnectionState  # Looked at all the time.
+
+
 class RoundTrip:
     """How long the other end takes to acknowledge, and so when to send again."""
 
@@ -53,23 +56,24 @@ class RoundTrip:
         self.rto = _RTO_FIRST
         self._mean = 0
         self._deviation = 0
-        self._timed: tuple[int, int] | None = None  # What is acknowledged when, counted from here.
+        self._timed = -1  # What is acknowledged when,
+        self._since = 0  # counted from here.
 
     def time(self, sequence: int, now: int) -> None:
         """Look when this is acknowledged, unless something else is looked at."""
-        if self._timed is None:
-            self._timed = (sequence, now)
+        if self._timed < 0:
+            self._timed, self._since = sequence, now
 
     def forget(self) -> None:
         """What is sent again says nothing: either copy may be acknowledged."""
-        self._timed = None
+        self._timed = -1
 
     def acknowledged(self, sequence: int, now: int) -> None:
         """Take note that everything before `sequence` has been acknowledged."""
-        if self._timed is None or sequence < self._timed[0]:
+        if self._timed < 0 or sequence < self._timed:
             return
-        took = now - self._timed[1]
-        self._timed = None
+        took = now - self._since
+        self._timed = -1
         if self._mean:
             self._deviation += (abs(took - self._mean) - self._deviation) // 4
             self._mean += (took - self._mean) // 8
@@ -98,7 +102,6 @@ class OutgoingData:
         self.lost_before = 0  # Up to here it is known that something was lost.
         self.trip = RoundTrip()
 
-    @property
     def end(self) -> int:
         """Where the data ends, and the FIN is if there is one."""
         return self.first + len(self.data)
@@ -111,23 +114,23 @@ class IncomingData:
         self.data = bytearray()
         self.next = 0
         self.early: dict[int, bytes] = {}  # What came before its turn.
-        self.ends_at: int | None = None  # Where the FIN is, once it is known.
+        self.ends_at = -1  # Where the FIN is, once it is known.
         self.is_ended = False
         self.ack_due = _NEVER
         self.acks_now = False
         self.window_told = WINDOW
 
-    @property
     def window(self) -> int:
+        """How much there is room for."""
         return max(0, WINDOW - len(self.data))
 
     def take(self, sequence: int, data: bytes) -> bool:
         """Take data in; return whether anything follows what was there."""
         if sequence > self.next:
-            if sequence + len(data) <= self.next + self.window:
+            if sequence + len(data) <= self.next + self.window():
                 self.early.setdefault(sequence, data)
             return False
-        fresh = data[self.next - sequence :][: self.window]
+        fresh = data[self.next - sequence :][: self.window()]
         self.data += fresh
         self.next += len(fresh)
         while self.early:
@@ -153,7 +156,7 @@ class Connection:
     ) -> None:
         self.identity = identity  # The other end's address, the connection's number, whether this end has opened it.
         self.ports = ports  # Ours and theirs.
-        self.state = ConnectionState.CLOSED
+        self.state = _CLOSED
         self.error = 0  # What the program is told at its next call.
         self.out = OutgoingData()
         self.incoming = IncomingData()
@@ -162,6 +165,7 @@ class Connection:
         self._emit = emit
         self.changed = changed
         self._segment_max = segment_max
+        self._side = OPENER if identity[2] else 0
         self._greets = False  # Whether a SYN is to be sent.
         self._is_first = False  # Whether this end was the first to end what it writes.
         self.expires = _NEVER  # When it is forgotten, if it only waits for what the other end may repeat.
@@ -169,7 +173,6 @@ class Connection:
     def __repr__(self) -> str:
         return f"<connection {self.ports[0]} → {self.identity[0]}:{self.ports[1]} {self.state.value}>"
 
-    @property
     def due(self) -> int:
         """When its next timer runs out; not when it is forgotten, since nothing is said then."""
         sends, acknowledges = self.out.due, self.incoming.ack_due
@@ -179,12 +182,12 @@ class Connection:
 
     def open(self) -> None:
         """Begin: the other end is asked to answer."""
-        self.state = ConnectionState.OPENING
+        self.state = _OPENING
         self._greets = True
 
     def answer(self) -> None:
         """Begin as the end that was asked."""
-        self.state = ConnectionState.ANSWERING
+        self.state = _ANSWERING
         self._greets = True
 
     def write(self, data: bytes | memoryview) -> int:
@@ -199,7 +202,7 @@ class Connection:
         incoming = self.incoming
         taken = bytes(incoming.data[:size])
         del incoming.data[:size]
-        if incoming.window_told < WINDOW // 4 and incoming.window >= WINDOW // 2 and not incoming.is_ended:
+        if incoming.window_told < WINDOW // 4 and incoming.window() >= WINDOW // 2 and not incoming.is_ended:
             incoming.acks_now = True
         return taken
 
@@ -210,16 +213,16 @@ class Connection:
     def release(self) -> None:
         """Do without a program: what was written still goes out, and what comes in is refused."""
         self.is_orphan = self.is_deaf = True
-        if self.state is ConnectionState.OPENING or (self.state is ConnectionState.ANSWERING and not self.out.data):
+        if self.state is _OPENING or (self.state is _ANSWERING and not self.out.data):
             self._close(0)
-        elif self.incoming.data and self.state is ConnectionState.OPEN:
+        elif self.incoming.data and self.state is _OPEN:
             self.reset()  # As Linux does: data that the program never read is lost, and the sender may know.
         else:
             self.out.is_ended = True
 
     def reset(self) -> None:
         """Break it off, and tell the other end."""
-        if self.state not in (ConnectionState.CLOSED, ConnectionState.WAITING):
+        if self.state not in (_CLOSED, _WAITING):
             if self.incoming.acks_now:  # The other end may not know yet that there is a connection.
                 self._say(0)
             self._say(RST)
@@ -232,26 +235,27 @@ class Connection:
         if self._greets:
             self._greets = False
             self._greet(now)
-        elif self.state is ConnectionState.OPEN:
+        elif self.state is _OPEN:
             self._send_data(now)
-        if self.incoming.acks_now and self.state in (ConnectionState.OPEN, ConnectionState.WAITING):
+        if self.incoming.acks_now and self.state in (_OPEN, _WAITING):
             self._say(0)
 
     def take(self, segment: Segment, now: int) -> None:
         """Take in a segment of this connection."""
-        if segment.flags & RST:
+        flags = segment.flags
+        if flags & RST:
             self._be_reset()
-        elif self.state is ConnectionState.OPENING:
-            if segment.flags & SYN:
+        elif self.state is _OPENING:
+            if flags & SYN:
                 self._become_open(segment, now)
                 self.incoming.acks_now = True
-        elif segment.flags & SYN:  # The other end hasn't heard our answer, or our acknowledgement of its own.
-            self._greets = self.state is ConnectionState.ANSWERING
-            self.incoming.acks_now = self.state in (ConnectionState.OPEN, ConnectionState.WAITING)
-        elif self.state is ConnectionState.WAITING:
-            self.incoming.acks_now = bool(segment.flags & (FIN | PROBE)) or bool(segment.data)
-        elif self.state is not ConnectionState.CLOSED:
-            if self.state is ConnectionState.ANSWERING:
+        elif flags & SYN:  # The other end hasn't heard our answer, or our acknowledgement of its own.
+            self._greets = self.state is _ANSWERING
+            self.incoming.acks_now = self.state in (_OPEN, _WAITING)
+        elif self.state is _WAITING:
+            self.incoming.acks_now = bool(flags & (FIN | PROBE)) or bool(segment.data)
+        elif self.state is not _CLOSED:
+            if self.state is _ANSWERING:
                 self._become_open(segment, now)
             self._take_acknowledgement(segment, now)
             self._take_data(segment, now)
@@ -267,19 +271,16 @@ class Connection:
 
     # --- Sending ---
 
-    def _say(self, flags: int, sequence: int | None = None, data: bytes = b"") -> None:
+    def _say(self, flags: int, sequence: int = -1, data: bytes = b"") -> None:
         incoming = self.incoming
-        window = incoming.window
+        window = incoming.window()
         incoming.acks_now = False
         incoming.ack_due = _NEVER
         incoming.window_told = window
-        _, number, is_opener = self.identity
-        if is_opener:
-            flags |= OPENER
-        if self.state is not ConnectionState.OPENING:
-            flags |= ACK
-        place = self.out.next if sequence is None else sequence
-        self._emit(self, Segment(flags, *self.ports, number, place, incoming.next, window, data))
+        flags |= self._side if self.state is _OPENING else self._side | ACK
+        source, target = self.ports
+        place = self.out.next if sequence < 0 else sequence
+        self._emit(self, Segment(flags, source, target, self.identity[1], place, incoming.next, window, data))
 
     def _greet(self, now: int) -> None:
         self._say(SYN)
@@ -290,22 +291,22 @@ class Connection:
 
     def _send_data(self, now: int) -> None:
         out = self.out
-        limit = min(out.end, out.first + out.window)
+        limit = min(out.end(), out.first + out.window)
         while out.next < limit:
             size = min(self._segment_max, limit - out.next)
             self._send_piece(out.next, size)
             out.trip.time(out.next, now)
-        if out.is_ended and not out.is_done and out.next == out.end:
+        if out.is_ended and not out.is_done and out.next == out.end():
             self._send_piece(out.next, 0)
-        if out.due == _NEVER and (out.next > out.first or out.end > out.next):
+        if out.due == _NEVER and (out.next > out.first or out.end() > out.next):
             out.due = now + out.trip.rto
 
     def _send_piece(self, place: int, size: int) -> None:
         """Send a piece, for the first time or again; the last one says that it is."""
         out = self.out
         end = place + size
-        is_last = out.is_ended and end == out.end
-        if is_last and out.next <= out.end:
+        is_last = out.is_ended and end == out.end()
+        if is_last and out.next <= out.end():
             self._is_first = not self.incoming.is_ended
         offset = place - out.first
         self._say(FIN if is_last else 0, place, bytes(out.data[offset : offset + size]))
@@ -316,19 +317,19 @@ class Connection:
         out = self.out
         out.trip.forget()
         if out.next > out.first:
-            self._send_piece(out.first, min(self._segment_max, max(out.end - out.first, 0)))
+            self._send_piece(out.first, min(self._segment_max, max(out.end() - out.first, 0)))
         else:
             self._say(PROBE)
 
     def _retry(self, now: int) -> None:
         out = self.out
         out.retries += 1
-        most = _DATA_RETRIES if self.state is ConnectionState.OPEN else _SYN_RETRIES
+        most = _DATA_RETRIES if self.state is _OPEN else _SYN_RETRIES
         if out.retries > most:
             self._close(errno.ETIMEDOUT)
             return
         out.trip.back_off()
-        if self.state is ConnectionState.OPEN:
+        if self.state is _OPEN:
             out.lost_before = out.next
             out.duplicates = 0
             self._send_again()
@@ -340,7 +341,7 @@ class Connection:
     # --- Receiving ---
 
     def _become_open(self, segment: Segment, now: int) -> None:
-        self.state = ConnectionState.OPEN
+        self.state = _OPEN
         self.out.window = segment.window
         self.out.retries = 0
         self.out.due = _NEVER
@@ -352,7 +353,7 @@ class Connection:
         known = segment.acknowledged
         if known > out.first and known <= out.next:
             is_full = known == out.next
-            if known > out.end:
+            if known > out.end():
                 out.is_done = True
                 out.data.clear()
             else:
@@ -378,18 +379,19 @@ class Connection:
 
     def _take_data(self, segment: Segment, now: int) -> None:
         incoming = self.incoming
-        if segment.flags & PROBE:
+        flags, data = segment.flags, segment.data
+        if flags & PROBE:
             incoming.acks_now = True
-        if not segment.data and not segment.flags & FIN:
+        if not data and not flags & FIN:
             return
-        is_new = segment.sequence + len(segment.data) > incoming.next
-        if self.is_deaf and self.out.is_ended and segment.data and is_new:
+        end = segment.sequence + len(data)
+        if self.is_deaf and self.out.is_ended and data and end > incoming.next:
             self._say(RST)  # The program will never read it, and both ends are told.
             self._close(errno.ECONNRESET)
             return
-        if segment.flags & FIN:
-            incoming.ends_at = segment.sequence + len(segment.data)
-        followed = bool(segment.data) and incoming.take(segment.sequence, segment.data)
+        if flags & FIN:
+            incoming.ends_at = end
+        followed = bool(data) and incoming.take(segment.sequence, data)
         is_last = incoming.ends_at == incoming.next and not incoming.is_ended
         if is_last:
             incoming.is_ended = True
@@ -403,11 +405,11 @@ class Connection:
 
     def _look_for_end(self, now: int) -> None:
         """Close it if both directions are done; the end that was first to close stays to answer what is repeated."""
-        if self.state is not ConnectionState.OPEN or not self.out.is_done:
+        if self.state is not _OPEN or not self.out.is_done:
             return
         if self.incoming.is_ended:
             if self._is_first:
-                self.state = ConnectionState.WAITING
+                self.state = _WAITING
                 self.out.due = _NEVER
                 self.expires = now + _LINGER
                 self.changed(self)
@@ -417,15 +419,15 @@ class Connection:
             self.expires = now + _LINGER
 
     def _be_reset(self) -> None:
-        if self.state is ConnectionState.OPENING:
+        if self.state is _OPENING:
             self._close(errno.ECONNREFUSED)
-        elif self.state is ConnectionState.OPEN:
+        elif self.state is _OPEN:
             self._close(errno.EPIPE if self.incoming.is_ended else errno.ECONNRESET)
         else:
             self._close(0)
 
     def _close(self, error: int) -> None:
-        self.state = ConnectionState.CLOSED
+        self.state = _CLOSED
         self.error = error
         self.out.due = self.incoming.ack_due = self.expires = _NEVER
         self.incoming.acks_now = self._greets = False

@@ -14,8 +14,6 @@ import logging
 import os
 import sys
 import sysconfig
-import threading
-import time
 import traceback
 import types
 from collections.abc import Callable
@@ -23,17 +21,17 @@ from importlib import _bootstrap
 from pathlib import Path
 from typing import Any
 
-from worldline.federation.participant.participant import surroundings
 from worldline.programs import folders
+from worldline.programs.belongings import Belongings
 from worldline.programs.disk import Disk
 from worldline.programs.escapes import check_library, is_refused
-from worldline.programs.reals import EPOCH_NS, REAL, here, real_path, really
+from worldline.programs.reals import EPOCH_NS, here, real_path, really
 from worldline.programs.surroundings import FileAges
 
 _libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
-class Workspace:
+class Workspace(Belongings):
     """The surroundings of one program, put in place while it runs.
 
     `disk` is what it may write to; `allowed` names the escapes from the simulation that it may take.
@@ -48,63 +46,16 @@ class Workspace:
         allowed: tuple[str, ...] = (),
         owner: str = "",
     ) -> None:
+        super().__init__(str(directory if disk is None else disk.folder), arguments, path)
         self.disk = disk
         self.allowed = allowed
-        self._process = REAL["os.getcwd"]()
-        self.place = ""  # Where relative paths begin,
-        self.came_from: str | None = None  # and where the process's own do, if elsewhere.
-        self._place_open: int | None = None  # A descriptor of a folder that it has changed to: it may remove that.
-        self._settle_in(str(directory if disk is None else disk.folder))
         self._prefix = str(directory) + os.sep
-        self._elsewhere: dict[str, types.ModuleType] | None = None  # Its modules, or the process's while it runs.
-        self._names: dict[str, None] = {"__main__": None}
-        self._arguments = arguments
-        self._path = path
         self.ages = FileAges(EPOCH_NS, {} if disk is None else disk.stable)
         self._temporary: str | None = None
         self._owner = owner, directory
         self.loggers: dict[Any, dict[str, Any]] = {}  # Their states, by attribute.
         self.at_exit: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
-        self.zone = "UTC"
         self.socket_timeout: float | None = None
-        self._variables = {name: value for name, value in _variables.items() if name != b"TZ"}
-        self._exported: dict[bytes, bytes | None] = {}
-        self._policy: Any = None
-        self._hook = threading.__excepthook__
-        self._handler_names: dict[str, Any] = {}
-        self._handlers: list[Any] = []
-        self._loop: Any = None  # Which runs, while another program does.
-        self._hooks: Any = (None, None)  # That loop's.
-
-    def _settle_in(self, folder: str) -> None:
-        self.place = folder
-        self.came_from = self._process if self._process != folder else None
-
-    def change_folder(self, folder: Any) -> None:
-        """Let relative paths begin elsewhere, also after other programs have run."""
-        REAL["os.chdir"](folder)
-        self._settle_in(REAL["os.getcwd"]())
-        self._close_place()
-        with really():
-            self._place_open = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
-
-    def enter(self) -> None:
-        """Let what a process has one of be this program's; its relative paths begin where the program's do."""
-        if _occupant is not self:
-            occupy(self)
-        if self.came_from is not None:
-            REAL["os.chdir"](self.place if self._place_open is None else self._place_open)
-
-    def leave(self) -> None:
-        """Let relative paths begin where they did before; all else stays until another comes."""
-        self._loop, self._hooks = _running_loop(), _asyncgen_hooks()
-        if self.came_from is not None:
-            REAL["os.chdir"](self.came_from)
-
-    def _close_place(self) -> None:
-        if self._place_open is not None:
-            REAL["os.close"](self._place_open)
-            self._place_open = None
 
     def is_own(self, file: str | None) -> bool:
         """Whether a module's file is the program's own."""
@@ -170,10 +121,6 @@ class Workspace:
         if self.disk is not None:
             self.disk.sync(real_path(f"/proc/self/fd/{descriptor}"))
 
-    def claim(self, name: str) -> None:
-        """Take a module for the program's own that is about to be loaded."""
-        self._names[name] = None
-
     def main(self, **named: Any) -> types.ModuleType:
         """Return a new main module."""
         made = types.ModuleType("__main__")
@@ -181,63 +128,17 @@ class Workspace:
         sys.modules["__main__"] = made
         return made
 
-    def exchange(self) -> None:
-        """Let the process's modules be this program's; or, if they are, what they were before."""
-        modules, elsewhere = sys.modules, self._elsewhere
-        if elsewhere is None:
-            elsewhere = self._elsewhere = {"__main__": types.ModuleType("__main__")}  # A function has none of its own.
-            libraries = _known_libraries.setdefault(self._prefix, {})
-            for name, module in list(modules.items()):
-                if libraries.get(name) is module:
-                    continue
-                is_own = self.is_own(getattr(module, "__file__", None)) and not name.startswith("worldline")
-                if is_own or is_refused(name):  # What the process has loaded, the program can't.
-                    self._names[name] = None
-                else:
-                    libraries[name] = module
-        for name in self._names:
-            there, own = modules.pop(name, None), elsewhere.pop(name, None)
-            if own is not None:
-                modules[name] = own
-            if there is not None:
-                elsewhere[name] = there
-
-    def run_loop(self) -> None:
-        """Let the event loop that runs in this thread be the program's."""
-        asyncio._set_running_loop(self._loop)
-        sys.set_asyncgen_hooks(*self._hooks)
-
-    def exchange_settings(self, before: Workspace) -> None:
-        """Let what a process has one of, and a program may change, be this program's; `before` keeps its own.
-
-        Each has the process's while the other's are in place. It is written out, since it is done at each wait.
-        """
-        own, self._arguments, before._arguments = self._arguments, before._arguments, sys.argv
-        sys.argv = own
-        paths, self._path, before._path = self._path, before._path, sys.path
-        sys.path = paths
-        variables, self._variables, before._variables = self._variables, before._variables, _environ._data
-        _environ._data = _environb._data = variables
-        policy, self._policy, before._policy = self._policy, before._policy, _events._event_loop_policy
-        _events._event_loop_policy = policy
-        hook, self._hook, before._hook = self._hook, before._hook, threading.excepthook
-        threading.excepthook = hook
-        names, self._handler_names, before._handler_names = self._handler_names, before._handler_names, _handlers.data
-        _handlers.data = names
-        if self._handlers or before._handlers or _all_handlers:
-            handlers, self._handlers, before._handlers = self._handlers, before._handlers, _all_handlers[:]
-            _all_handlers[:] = handlers
-
-    def export(self, name: bytes, value: bytes | None) -> None:
-        """Let C code and other processes see a variable too, or that there is none, while the program runs."""
-        if name != b"TZ":  # See `change_zone`.
-            self._exported[name] = value
-            _export(name, value)
-
-    def exchange_exported(self, is_entering: bool) -> None:
-        """Let C code see the program's variables, or the process's again."""
-        for name, value in self._exported.items():
-            _export(name, value if is_entering else _variables.get(name))
+    def set_modules_apart(self) -> dict[str, Any]:
+        libraries = _known_libraries.setdefault(self._prefix, {})
+        for name, module in list(sys.modules.items()):
+            if libraries.get(name) is module:
+                continue
+            is_own = self.is_own(getattr(module, "__file__", None)) and not name.startswith("worldline")
+            if is_own or is_refused(name):  # What the process has loaded, the program can't.
+                self.claim(name)
+            else:
+                libraries[name] = module
+        return {"__main__": types.ModuleType("__main__")}  # A function has none of its own.
 
     def finish(self) -> None:
         """Do what Python does at the end of a process, last said first done."""
@@ -249,87 +150,11 @@ class Workspace:
                 traceback.print_exc()
         logging.shutdown(_all_handlers)
 
-    def change_zone(self, zone: str) -> None:
-        """Let the program's local time be another zone's."""
-        self.zone = zone
-        _change_zone(zone)
-
 
 # The modules of the process that aren't those of programs below a directory: there are a thousand, at each start.
 _known_libraries: dict[str, dict[str, types.ModuleType]] = {}
 
-_environ: Any = os.environ
-_environb: Any = os.environb
-_events: Any = asyncio.events
-_handlers: Any = logging._handlers  # type: ignore[attr-defined]
 _all_handlers: list[Any] = logging._handlerList  # type: ignore[attr-defined]
-_variables: dict[bytes, bytes] = _environ._data  # The process's own.
-
-_running_loop, _asyncgen_hooks = asyncio._get_running_loop, sys.get_asyncgen_hooks
-_occupant: Workspace | None = None
-
-
-def occupy(workspace: Workspace) -> None:
-    """Let a program have its surroundings, after another's or the process's own."""
-    global _occupant
-    before, _occupant = _occupant, workspace
-    if before is None:
-        _note_process()
-    else:
-        before.exchange()
-        before.exchange_exported(False)
-    workspace.exchange()
-    workspace.exchange_exported(True)
-    workspace.exchange_settings(before or workspace)
-    workspace.run_loop()
-    if workspace.zone != _zone:
-        _change_zone(workspace.zone)
-
-
-def vacate() -> None:
-    """Let the process have its own surroundings again."""
-    global _occupant
-    if (before := _occupant) is None:
-        return
-    _occupant = surroundings.give_back = None
-    before.exchange()
-    before.exchange_exported(False)
-    before.exchange_settings(before)
-    loop, hooks, thread = _process_loop
-    if thread == _ident():  # Where strands are threads, each has its own.
-        asyncio._set_running_loop(loop)
-        sys.set_asyncgen_hooks(*hooks)
-    if _process_zone != _zone:
-        _change_zone(_process_zone)
-
-
-def _note_process() -> None:
-    global _process_loop, _process_zone, _zone
-    _process_loop = _running_loop(), _asyncgen_hooks(), _ident()
-    _process_zone = _zone = os.environ.get("TZ")
-    surroundings.give_back = vacate
-
-
-_ident = threading.get_ident
-_process_loop: tuple[Any, Any, int] = None, (None, None), 0  # What ran before, with its hooks, in which thread.
-_process_zone: str | None = None  # The time zone of the process's own,
-_zone: str | None = None  # and the one that is in place.
-_tzset, _putenv, _unsetenv = time.tzset, os.putenv, os.unsetenv
-
-
-def _change_zone(zone: str | None) -> None:
-    """Let the process's local time be that of a zone."""
-    global _zone
-    _zone = zone
-    _export(b"TZ", None if zone is None else os.fsencode(zone))
-    _tzset()
-
-
-def _export(name: bytes, value: bytes | None) -> None:
-    if value is None:
-        _unsetenv(name)
-    else:
-        _putenv(name, value)
 
 
 # --- Loading ---
@@ -465,7 +290,6 @@ def hide_output() -> None:
 
 
 def _uvloop() -> types.ModuleType:
-    import asyncio
 
     made = types.ModuleType("uvloop")
     made.__dict__.update(
