@@ -16,7 +16,6 @@ import errno
 from collections import Counter, deque
 from collections.abc import Callable
 from heapq import heappop, heappush
-from selectors import EVENT_READ, EVENT_WRITE
 from typing import Any
 
 from worldline.model.segments import OPENER, RST, SYN, Datagram, Segment, read_datagram, read_segment
@@ -29,6 +28,7 @@ LOOPBACK_NS = 10_000
 _OPENING, _ANSWERING, _OPEN, _WAITING, _CLOSED = ConnectionState
 _NEVER = 2**62
 _FIRST_DESCRIPTOR = 100_000  # Where no real one is.
+_READ, _WRITE = 1, 2  # As selectors count them.
 
 
 def is_simulated(descriptor: int) -> bool:
@@ -134,10 +134,10 @@ class Watches:
         for watch in tuple(self.candidates):
             endpoint, events = watch.endpoint, 0
             if self._stack.endpoints.get(watch.key.fd) is endpoint:
-                if watch.events & EVENT_READ and endpoint.is_readable():
-                    events = EVENT_READ
-                if watch.events & EVENT_WRITE and endpoint.is_writable():
-                    events |= EVENT_WRITE
+                if watch.events & _READ and endpoint.is_readable():
+                    events = _READ
+                if watch.events & _WRITE and endpoint.is_writable():
+                    events |= _WRITE
             if events:
                 found.append((watch.key, events))
             else:
