@@ -1,8 +1,10 @@
-"""A computer's network as its programs see it: sockets, ports and names, with nothing of Python's `socket` in it.
+"""A computer's network as its programs see it: sockets and connections, with nothing of Python's `socket` in it.
 
 The stack neither reads a clock nor sends. Its owner sets `now`, hands over what arrives (`hear`), lets time pass
 (`pass_time`) up to `due`, and takes what is to be sent (`take_outgoing`). Calls of programs never wait: what would have
 to wait raises `BlockingIOError`, as a socket that doesn't block does. Errors are those that Linux gives, by number.
+
+This module is compiled, since every segment of a connection goes through it; `datagrams`, `pipes` and `ports` aren't.
 
 S1. Everything written at one moment goes out when `take_outgoing` is called, in the order in which connections had
     something to say.
@@ -16,7 +18,6 @@ import errno
 from collections import Counter, deque
 from collections.abc import Callable
 from heapq import heappop, heappush
-from selectors import EVENT_READ, EVENT_WRITE
 from typing import Any
 
 from worldline.model.segments import OPENER, RST, SYN, Datagram, Segment, read_datagram, read_segment
@@ -28,6 +29,7 @@ LOOPBACK_NS = 10_000
 
 _OPENING, _ANSWERING, _OPEN, _WAITING, _CLOSED = ConnectionState
 _NEVER = 2**62
+_READ, _WRITE = 1, 2  # What is waited for, as `selectors` numbers it.
 _FIRST_DESCRIPTOR = 100_000  # Where no real one is.
 
 
@@ -134,10 +136,10 @@ class Watches:
         for watch in tuple(self.candidates):
             endpoint, events = watch.endpoint, 0
             if self._stack.endpoints.get(watch.key.fd) is endpoint:
-                if watch.events & EVENT_READ and endpoint.is_readable():
-                    events = EVENT_READ
-                if watch.events & EVENT_WRITE and endpoint.is_writable():
-                    events |= EVENT_WRITE
+                if watch.events & _READ and endpoint.is_readable():
+                    events = _READ
+                if watch.events & _WRITE and endpoint.is_writable():
+                    events |= _WRITE
             if events:
                 found.append((watch.key, events))
             else:
