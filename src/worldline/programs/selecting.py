@@ -68,6 +68,11 @@ class Selector(_Base):  # type: ignore[misc]
             self._watches.change(key)
         return key
 
+    def close(self) -> None:
+        for descriptor in self._fd_to_key:
+            self._watches.remove(descriptor)
+        super().close()
+
     def _key_from_fd(self, fd: int) -> selectors.SelectorKey | None:
         return self._fd_to_key.get(fd)  # type: ignore[no-any-return]
 

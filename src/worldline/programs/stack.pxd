@@ -4,7 +4,7 @@ from worldline.programs.tcp cimport Connection
 
 cdef long long LOOPBACK_NS, _NEVER
 cdef Py_ssize_t WINDOW, SEGMENT_MAX
-cdef int OPENER, RST, SYN, EVENT_READ, EVENT_WRITE
+cdef int OPENER, RST, SYN, _READ, _WRITE
 cdef object Segment, heappop, heappush, read_segment, read_datagram
 cdef object _OPENING, _ANSWERING, _OPEN, _WAITING, _CLOSED
 

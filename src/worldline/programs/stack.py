@@ -1,8 +1,10 @@
-"""A computer's network as its programs see it: sockets, ports and names, with nothing of Python's `socket` in it.
+"""A computer's network as its programs see it: sockets and connections, with nothing of Python's `socket` in it.
 
 The stack neither reads a clock nor sends. Its owner sets `now`, hands over what arrives (`hear`), lets time pass
 (`pass_time`) up to `due`, and takes what is to be sent (`take_outgoing`). Calls of programs never wait: what would have
 to wait raises `BlockingIOError`, as a socket that doesn't block does. Errors are those that Linux gives, by number.
+
+This module is compiled, since every segment of a connection goes through it; `datagrams`, `pipes` and `ports` aren't.
 
 S1. Everything written at one moment goes out when `take_outgoing` is called, in the order in which connections had
     something to say.
@@ -27,6 +29,7 @@ LOOPBACK_NS = 10_000
 
 _OPENING, _ANSWERING, _OPEN, _WAITING, _CLOSED = ConnectionState
 _NEVER = 2**62
+_READ, _WRITE = 1, 2  # What is waited for, as `selectors` numbers it.
 _FIRST_DESCRIPTOR = 100_000  # Where no real one is.
 _READ, _WRITE = 1, 2  # As selectors count them.
 

@@ -200,8 +200,12 @@ class Connection:
     def read(self, size: int) -> bytes:
         """Return what was received, at most so much; the other end hears of it if it waits for room."""
         incoming = self.incoming
-        taken = bytes(incoming.data[:size])
-        del incoming.data[:size]
+        if size < len(incoming.data):
+            taken = bytes(incoming.data[:size])
+            del incoming.data[:size]
+        else:
+            taken = bytes(incoming.data)
+            incoming.data.clear()
         if incoming.window_told < WINDOW // 4 and incoming.window() >= WINDOW // 2 and not incoming.is_ended:
             incoming.acks_now = True
         return taken
@@ -309,7 +313,8 @@ class Connection:
         if is_last and out.next <= out.end():
             self._is_first = not self.incoming.is_ended
         offset = place - out.first
-        self._say(FIN if is_last else 0, place, bytes(out.data[offset : offset + size]))
+        piece = out.data if size == len(out.data) else out.data[offset : offset + size]
+        self._say(FIN if is_last else 0, place, bytes(piece))
         out.next = max(out.next, end + is_last)
 
     def _send_again(self) -> None:
