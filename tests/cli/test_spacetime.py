@@ -198,7 +198,8 @@ def test_a_recording_is_the_same_on_every_executor(worldline: Command) -> None:
 def test_what_is_measured_is_told_and_counts_for_nothing(worldline: Command, executor: str) -> None:
     told = []
     for name, measures in (("plain.py", ""), ("measuring.py", '        self.measure("load", 1)\n')):
-        Path(name).write_text(MINE.replace('        self.log("tick")', f'{measures}        self.log("tick")\n{measures}'))
+        ticks = f'{measures}        self.log("tick")\n{measures}'
+        Path(name).write_text(MINE.replace('        self.log("tick")', ticks))
         run = ("--file", name, "--until", "3.5", "--executor", executor, "--record", "run.mcap", "--force")
         _, fresh, _ = worldline(*run, "--json")
         code, out, err = worldline("run.mcap", "--json", "--check")

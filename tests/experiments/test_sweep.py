@@ -120,7 +120,8 @@ def test_a_model_that_cant_be_made_is_a_row_wherever_its_point_is(tmp_path: Path
 
 def test_if_no_model_can_be_made_the_first_few_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, tried = tmp_path / "broken.py", tmp_path / "tried"
-    file.write_text(f"def model(*, size=1):\n    print(size, file=open({str(tried)!r}, 'a'))\n    1 / 0\n")
+    noting = f"with open({str(tried)!r}, 'a') as noted:\n        print(size, file=noted)"
+    file.write_text(f"def model(*, size=1):\n    {noting}\n    1 / 0\n")
     monkeypatch.setattr(sweeping, "_CHECKED_S", -1.0)  # However quick this machine is.
     with pytest.raises(ConfigurationError, match="its model can't be set up: ZeroDivisionError"):
         worldline.sweep(file, {"size": [*range(10)]}, path=tmp_path / "none.sweep", executor="inline")

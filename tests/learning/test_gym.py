@@ -35,7 +35,7 @@ def test_gymnasium_makes_an_environment_by_its_file() -> None:
 def test_a_file_that_has_been_edited_is_loaded_anew(tmp_path: Path) -> None:
     file = tmp_path / "edited.py"
     part = tmp_path / "edited_part.py"
-    text = "import edited_part\nfrom tests.learning.heating import env\ndef make(**more):\n    return env(until=edited_part.END)\n"
+    text = "import edited_part\nfrom tests.learning.heating import env\ndef make(): return env(until=edited_part.END)"
     for end in ("100ms", "60ms"):
         file.write_text(text)
         part.write_text(f"END = {end!r}\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from itertools import chain
 from math import isfinite
 from pathlib import Path
 
@@ -164,8 +163,8 @@ def retell(path: Path, outputs: SpacetimeOutputs) -> None:
 
 def _kept(recording: Recording) -> Iterator[Told]:
     """Yield all that was recorded."""
-    for each in chain(recording.arrivals(), recording.unheard()):
-        yield each.sender, each.sequence, each.topic, each.payload
+    yield from ((each.sender, each.sequence, each.topic, each.payload) for each in recording.arrivals())
+    yield from ((each.sender, each.sequence, each.topic, each.payload) for each in recording.unheard())
 
 
 # Runs agents through spacetime, on any executor.

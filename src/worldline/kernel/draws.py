@@ -140,11 +140,11 @@ class Draws:
         """Draw whole nanoseconds, exponentially distributed: `round(expovariate(1 / mean))` without its detours."""
         if type(mean) is not int and type(mean) is not float:
             mean = checked_mean(mean)
-        scale: cython.double = mean  # type: ignore[assignment] # It is a number by now.
+        scale: cython.double = mean
         if not 0.0 <= scale < _NEVER:
             checked_mean(mean)  # It says what is wrong.
         drawn: cython.double = (self._bits() >> 11) * _UNIT
-        delay: cython.double = -log(1.0 - drawn) * mean + 0.5  # type: ignore[operator] # As above.
+        delay: cython.double = -log(1.0 - drawn) * mean + 0.5
         if cython.compiled and -1e18 < delay < 1e18:
             return cython.cast(cython.longlong, delay)
         return int(delay)

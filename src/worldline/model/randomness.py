@@ -18,7 +18,7 @@ from datetime import timedelta
 from hashlib import blake2b
 from math import inf
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.quantiles import log
@@ -34,8 +34,8 @@ MIRRORED = 2**64
 
 def checked_mean(given: float | TimeLike) -> float:
     """Take the mean of what is drawn in nanoseconds: a time, or a number, which needn't be whole."""
-    mean = as_time(given, "a mean") if isinstance(given, str | timedelta) else given
-    if not isinstance(mean, Real) or not 0 <= mean < inf:
+    mean = as_time(given, "a mean") if isinstance(given, str | timedelta) else cast("float", given)
+    if not isinstance(mean, Real) or not 0 <= mean < inf:  # NumPy's numbers are real, too.
         raise ConfigurationError(f"{shown(given)} isn't a mean", advice='write nanoseconds from 0 on, or "5ms"')
     return mean
 

@@ -114,7 +114,8 @@ def logarithmic(chart: Chart, axes: str) -> Chart:
         if isinstance(panel.content, Cells):
             raise UsageError("a heat map has no logarithmic axes", advice="draw it on plain axes")
         if panel.levels and "y" in axes:
-            raise UsageError(f"{panel.title or chart.title} is texts, which have no logarithm", advice="let only x be logarithmic")
+            texts = panel.title or chart.title
+            raise UsageError(f"{texts} is texts, which have no logarithm", advice="let only x be logarithmic")
         for each in panel.content:
             if "x" in axes and (chart.ticks or isinstance(each, Bars)):
                 what = "names" if chart.ticks else "bars"
