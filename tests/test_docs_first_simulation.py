@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.shell import printed
 
 PAGE = Path(__file__).parent.parent / "docs" / "first-simulation.md"
 LEFT_OUT = "...\n"
@@ -29,7 +28,7 @@ def _retold_block(language: str, body: str, file: Path) -> str:
         file.write_text(_with_definitions(file.read_text(), body))
     else:
         command, _, shown = body.removeprefix("$ ").partition("\n")
-        return f"$ {command}\n{_shortened(_printed(command, file.parent), shown)}"
+        return f"$ {command}\n{_shortened(printed(command, file.parent), shown)}"
     return body
 
 
@@ -38,21 +37,6 @@ def _with_definitions(program: str, replacements: str) -> str:
     replaced = {node.name for node in ast.parse(replacements).body}  # type: ignore[attr-defined]
     kept = [node for node in ast.parse(program).body if getattr(node, "name", None) not in replaced]
     return "\n".join([*map(ast.unparse, kept), replacements])
-
-
-def _printed(command: str, folder: Path) -> str:
-    beside = str(Path(sys.executable).parent)
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": f"{beside}{os.pathsep}{os.environ['PATH']}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    return done.stdout
 
 
 def _shortened(output: str, shown: str) -> str:

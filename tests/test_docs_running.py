@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.shell import printed
 
 PAGE = Path(__file__).parent.parent / "docs" / "running.md"
 
@@ -25,22 +24,7 @@ def _retold_block(language: str, body: str, folder: Path) -> str:
         (folder / re.match(r"(?:#|<!--) (\S+)", body)[1]).write_text(body)  # type: ignore[index]
         return body
     commands = re.findall(r"^\$ (.*)$", body, re.MULTILINE)
-    return "".join(f"$ {command}\n{_printed(command, folder)}" for command in commands)
-
-
-def _printed(command: str, folder: Path) -> str:
-    beside = str(Path(sys.executable).parent)
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": f"{beside}{os.pathsep}{os.environ['PATH']}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    return done.stdout
+    return "".join(f"$ {command}\n{printed(command, folder)}" for command in commands)
 
 
 def without_clock(page: str) -> str:

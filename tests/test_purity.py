@@ -69,7 +69,7 @@ FOUNDATIONS: dict[str, set[str]] = {
 WRITTEN_AS_BY_USERS = ("models", "templates")
 
 # Modules that belong to no room, and need none: rooms that aren't pure may use them.
-LEAVES = {"builds", "extras", "showing"}
+LEAVES = {"builds", "extras"}
 STAND_INS = {"uncompiled"}  # For Cython where it isn't installed: pure as it is.
 PURE = ("model", "history", "lock", "wire")
 PURE_IN_KERNEL = ("queue", "roster", "waiting", "worker")

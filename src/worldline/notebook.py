@@ -63,7 +63,7 @@ def told_agents(run: Any) -> tuple[Scene, list[AgentRecord]]:
         if SCENE not in run.topics():
             raise UsageError(f"{run.path} isn't a recording of agents in spacetime", advice="plot its signals instead")
         account = recorded_account(intact(run))
-        return recall((topic, payload or b"") for _, _, topic, payload, _, _ in account.sendings)
+        return recall((who, number, topic, payload or b"") for _, who, topic, payload, _, number in account.sendings)
     raise UsageError(
         f"{shown(run)} can't be drawn", advice="draw a traced Scheduler, an outcome of spacetime, or a Topology"
     )

@@ -195,15 +195,18 @@ def test_a_recording_is_the_same_on_every_executor(worldline: Command) -> None:
 
 
 @pytest.mark.parametrize("executor", ["inline", "processes(2)"])
-def test_what_is_measured_is_no_part_of_a_story(worldline: Command, executor: str) -> None:
+def test_what_is_measured_is_told_and_counts_for_nothing(worldline: Command, executor: str) -> None:
     told = []
     for name, measures in (("plain.py", ""), ("measuring.py", '        self.measure("load", 1)\n')):
-        Path(name).write_text(MINE.replace('        self.log("tick")', f'{measures}        self.log("tick")'))
-        worldline("--file", name, "-q", "--until", "3.5", "--record", "run.mcap", "--executor", executor)
+        ticks = f'{measures}        self.log("tick")\n{measures}'
+        Path(name).write_text(MINE.replace('        self.log("tick")', ticks))
+        run = ("--file", name, "--until", "3.5", "--executor", executor, "--record", "run.mcap", "--force")
+        _, fresh, _ = worldline(*run, "--json")
         code, out, err = worldline("run.mcap", "--json", "--check")
-        assert (code, "no violation" in err) == (0, True)
-        told.append(out)
-    assert told[0] == told[1] != ""
+        assert (code, out, "no violation" in err) == (0, fresh, True)
+        told.append([line for line in out.splitlines() if '"kind":"measured"' not in line])
+    assert told[0] == told[1] != []
+    assert out.count('"kind":"measured"') == 6
 
 
 def test_what_was_sent_to_the_dead_got_lost(worldline: Command) -> None:

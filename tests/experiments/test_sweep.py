@@ -15,7 +15,7 @@ import pytest
 import worldline
 from tests.processes.ranks import mpiexec
 from worldline.errors import ConfigurationError, LossError, UsageError
-from worldline.experiments import read_sweep
+from worldline.experiments import read_sweep, sweeping
 from worldline.experiments.design import made_design
 from worldline.experiments.sweeping import SweepRequest, as_sweep_executor, independent, prepared_sweep
 from worldline.files.loading import sources_of
@@ -116,6 +116,16 @@ def test_a_model_that_cant_be_made_is_a_row_wherever_its_point_is(tmp_path: Path
         assert all("its model can't be set up: ZeroDivisionError" in str(row["error"]) for row in table.failures())
     with pytest.raises(ConfigurationError, match="its model can't be set up"):
         worldline.sweep(STATION, {"servers": [0]}, path=tmp_path / "none.sweep", executor="inline")
+
+
+def test_if_no_model_can_be_made_the_first_few_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, tried = tmp_path / "broken.py", tmp_path / "tried"
+    noting = f"with open({str(tried)!r}, 'a') as noted:\n        print(size, file=noted)"
+    file.write_text(f"def model(*, size=1):\n    {noting}\n    1 / 0\n")
+    monkeypatch.setattr(sweeping, "_CHECKED_S", -1.0)  # However quick this machine is.
+    with pytest.raises(ConfigurationError, match="its model can't be set up: ZeroDivisionError"):
+        worldline.sweep(file, {"size": [*range(10)]}, path=tmp_path / "none.sweep", executor="inline")
+    assert tried.read_text().split() == ["0", "1", "2"]
 
 
 def test_failures_are_tried_again_if_that_is_wanted(tmp_path: Path) -> None:

@@ -265,6 +265,11 @@ def test_a_function_makes_the_federation_anew_for_every_run() -> None:
         check(fresh(), schedules=20).demand_same()
 
 
+def test_what_programs_print_isnt_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    check(Federation({"a": Program(run=lambda me: print("a is here"))}), schedules=3)
+    assert capsys.readouterr().out == ""
+
+
 def test_a_federation_whose_schedules_change_under_the_checkers_hands_is_non_deterministic() -> None:
     runs: list[int] = []
 

@@ -135,6 +135,13 @@ def test_the_mean_of_exponential_draws_can_be_text(draws: Draws) -> None:
         draws(1, "a").exponential("soon")
 
 
+@pytest.mark.parametrize("mean", [-5, -5.0, float("nan"), float("inf"), None, [1], "-5ms"])
+def test_what_isnt_a_mean_is_refused_by_entities_and_streams_alike(draws: Draws, mean: Any) -> None:
+    for source in (draws(1, "a"), Stream(1, "a")):
+        with pytest.raises(ConfigurationError, match=r"isn't a mean \(.*write"):
+            source.exponential(mean)
+
+
 def test_exponential_draws_of_any_mean_are_the_same_in_both_builds() -> None:
     drawn = []
     for module in MODULES:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.kernel.actors import Actor, Steps, error_of, stage
 from worldline.kernel import Monitor, process
 from worldline.model import NS, SECOND, ConfigurationError, ModelError, UsageError
+from worldline.model.errors import shown
 
 
 def monitor(*recorded: tuple[int, Any]) -> Monitor:
@@ -148,9 +149,11 @@ def test_what_somebody_recorded_who_was_created_and_has_ended_is_part_of_the_his
     assert len({digest(1, "kim"), digest(2, "kim"), digest(1, "lee")}) == 3
 
 
-def test_what_cannot_be_part_of_the_history_is_refused() -> None:
-    error = error_of(lambda me: me.record("x", object()), ModelError)
-    assert "type object is unsupported" in str(error)
+@pytest.mark.parametrize("value", [object(), [1, {2: object()}], error_of])
+def test_what_cannot_be_part_of_the_history_is_refused(value: object) -> None:
+    error = error_of(lambda me: me.record("queue", value), ModelError)
+    assert f"queue can't be {shown(value)}" in str(error)
+    assert "(record numbers, text" in str(error)
     assert error.participant == "a"
 
 

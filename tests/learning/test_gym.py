@@ -32,6 +32,21 @@ def test_gymnasium_makes_an_environment_by_its_file() -> None:
         assert "after [0.5], which earned -" in str(made.render())
 
 
+def test_a_file_that_has_been_edited_is_loaded_anew(tmp_path: Path) -> None:
+    file = tmp_path / "edited.py"
+    part = tmp_path / "edited_part.py"
+    text = "import edited_part\nfrom tests.learning.heating import env\ndef make(): return env(until=edited_part.END)"
+    for end in ("100ms", "60ms"):
+        file.write_text(text)
+        part.write_text(f"END = {end!r}\n")
+        with gymnasium.make(ID, file=str(file)) as made:
+            made.reset(seed=3)
+            steps = 1
+            while not made.step(np.array([0.5]))[3]:
+                steps += 1
+        assert steps == int(end[:-2]) // 20
+
+
 @pytest.mark.parametrize(
     ("file", "said"),
     [

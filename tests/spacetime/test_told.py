@@ -30,9 +30,10 @@ class Listener:
     def details(self) -> list[AgentRecord]:
         return [each[-1] for each in self.heard if each[0] in ("sent", "noted") and isinstance(each[-1], AgentRecord)]
 
-    def payloads(self) -> list[tuple[str, bytes]]:
-        sent = [(topic, payload) for _, _, topic, _, payload, _, _ in self.all("sent")]
-        return sent + [(topic, payload) for _, topic, _, payload, _ in self.all("noted") if payload is not None]
+    def told(self) -> list[tuple[str, int, str, bytes]]:
+        own = [each[1:] for each in self.heard if each[0] in ("sent", "noted")]
+        plain = [(each[0], each[2], each[4]) if len(each) == 7 else (each[0], each[1], each[3]) for each in own]
+        return [(who, number, topic, payload) for number, (who, topic, payload) in enumerate(plain) if payload]
 
 
 def listened(simulation: ForwardSimulation, until: float) -> Listener:
@@ -71,7 +72,7 @@ def test_records_can_be_made_again() -> None:
     listener = Listener()
     simulation = find("flock").build(trace=True, birds=5)
     outcome = simulation.run(until=5.0, observer=listener)
-    assert recall(reversed(listener.payloads())) == (simulation.scene(5.0), outcome.records)
+    assert recall(reversed(listener.told())) == (simulation.scene(5.0), outcome.records)
 
 
 def test_who_isnt_traced_can_be_observed() -> None:
@@ -182,9 +183,9 @@ def test_what_isnt_a_run_cant_be_recalled() -> None:
     with pytest.raises(UsageError, match="isn't a recording of agents"):
         recall([])
     with pytest.raises(UsageError, match="isn't a recording of agents"):
-        recall([(SCENE, b"{}")])
+        recall([("", 0, SCENE, b"{}")])
     with pytest.raises(UsageError, match="isn't a recording of agents"):
-        recall([("ping", b"no JSON")])
+        recall([("a", 0, "ping", b"no JSON")])
 
 
 def test_the_ends_make_the_digest() -> None:

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.usefixtures("nothing_stays")
     [
         (KERNEL, "agian", "there is no variant 'agian' (did you mean again?)"),
         (KERNEL, "again,tcp", "there is no variant 'tcp' of a target of the kind kernel (there are: again, "),
+        (KERNEL, "again,inline", "the first run is on inline, and the variants are compared with it (name some of "),
         (FEDERATION, "processes(2)", "there is no variant 'processes(2)' of a target of the kind federation"),
         (NODES, "shuffled(1)", "there is no variant 'shuffled(1)' of a target of the kind nodes"),
         (KERNEL, "", "--only names no variant (leave it out to try all)"),

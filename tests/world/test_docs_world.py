@@ -6,10 +6,8 @@ printed, ``python -m tests.world.test_docs_world`` writes the pages anew.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -20,6 +18,7 @@ from unittest import mock
 
 import pytest
 
+from tests.shell import printed
 from tests.test_docs_nodes import _side
 from tests.world.test_placement import stand, start, together
 from worldline.cli import main
@@ -68,17 +67,7 @@ class Retelling:
         words = shlex.split(command)
         if words[0] == "worldline":
             return self._captured(lambda: _call(words))
-        beside = str(Path(sys.executable).parent)
-        return subprocess.run(
-            ["bash", "-c", command],
-            cwd=self._folder,
-            env={**os.environ, "PATH": f"{beside}{os.pathsep}{os.environ['PATH']}"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=100,
-            check=False,
-        ).stdout
+        return printed(command, self._folder)
 
     def _captured(self, run: Callable[[], object]) -> str:
         """Run something in this process: another one would take longer to start."""

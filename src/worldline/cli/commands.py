@@ -299,10 +299,11 @@ EXAMPLES = {
 """What can be written after `worldline NAME`: the end of each command's help."""
 
 _HOMES = {
-    **dict.fromkeys(("pause", "step", "resume", "end"), "operate"),
+    **dict.fromkeys(("join", "pause", "step", "resume", "end"), "operate"),
     "digest": "info",
     "export": "info",
     "metasim": "serve",
+    "plot": "sweep",
     "simpy": "run",
     "check": "search",
 }

@@ -214,30 +214,30 @@ def check(
     """Run a federation under many schedules and compare every delivery; any difference is non-determinism."""
     console = PlainConsole()
     unfinished = ""
-    with contextlib.redirect_stdout(io.StringIO()):  # What programs print, a thousand times over, is in the way here.
+    with contextlib.redirect_stdout(io.StringIO()):
         federation, ready = found_federation(target, options)
-        note, watch = check_notes()
-        if schedule is not None:
-            chosen = parse_schedule(schedule)
-            divergence = compare(federation, chosen, seconds_max=seconds_max, watch=watch, draws=ready.draws)
-            digest, tried = check_schedules(federation, schedules=1, draws=ready.draws).digest, f"schedule {schedule}"
-        else:
-            with bar("schedules", schedules) as shown:
-                verdict = check_schedules(
-                    federation,
-                    schedules=schedules,
-                    first_sample=first_sample,
-                    seconds_max=seconds_max,
-                    progress=note if shown is None else shown,
-                    watch=watch,
-                    draws=ready.draws,
-                )
-            divergence, digest, unfinished = verdict.divergence, verdict.digest, verdict.unfinished
-            tried = counted(verdict.schedules, "schedule")
-            if verdict.complete:
-                tried += ", every one there is"
-            elif divergence is None and verdict.schedules < schedules:
-                tried += ", as many as there was time for"
+    note, watch = check_notes()
+    if schedule is not None:
+        chosen = parse_schedule(schedule)
+        divergence = compare(federation, chosen, seconds_max=seconds_max, watch=watch, draws=ready.draws)
+        digest, tried = check_schedules(federation, schedules=1, draws=ready.draws).digest, f"schedule {schedule}"
+    else:
+        with bar("schedules", schedules) as shown:
+            verdict = check_schedules(
+                federation,
+                schedules=schedules,
+                first_sample=first_sample,
+                seconds_max=seconds_max,
+                progress=note if shown is None else shown,
+                watch=watch,
+                draws=ready.draws,
+            )
+        divergence, digest, unfinished = verdict.divergence, verdict.digest, verdict.unfinished
+        tried = counted(verdict.schedules, "schedule")
+        if verdict.complete:
+            tried += ", every one there is"
+        elif divergence is None and verdict.schedules < schedules:
+            tried += ", as many as there was time for"
     if divergence is None:
         console.print(f"{tried}: one history, digest {digest.hex()}")
         if unfinished:

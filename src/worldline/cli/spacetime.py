@@ -31,7 +31,7 @@ from worldline.recording import Condition, Recording, Shelf
 from worldline.spacetime.causality import check
 from worldline.spacetime.examples import NAMES, find
 from worldline.spacetime.loading import Example, load_file
-from worldline.spacetime.outcome import AgentRecord, Scene, SpacetimeOutcome, recall
+from worldline.spacetime.outcome import AgentRecord, Scene, SpacetimeOutcome, Told, recall
 from worldline.spacetime.simulation import EXECUTORS, ForwardSimulation
 from worldline.targets import RunOptions
 from worldline.targets.models import ready_spacetime
@@ -161,10 +161,10 @@ def retell(path: Path, outputs: SpacetimeOutputs) -> None:
     )
 
 
-def _kept(recording: Recording) -> Iterator[tuple[str, bytes]]:
-    """Yield topic and payload of all that was recorded."""
-    yield from ((arrival.topic, arrival.payload) for arrival in recording.arrivals())
-    yield from ((message.topic, message.payload) for message in recording.unheard())
+def _kept(recording: Recording) -> Iterator[Told]:
+    """Yield all that was recorded."""
+    yield from ((each.sender, each.sequence, each.topic, each.payload) for each in recording.arrivals())
+    yield from ((each.sender, each.sequence, each.topic, each.payload) for each in recording.unheard())
 
 
 # Runs agents through spacetime, on any executor.

@@ -1,4 +1,4 @@
-"""`worldline sweep`: run a target with many parameters and seeds, into one table."""
+"""`worldline sweep` and `worldline plot`: many runs into one table, and charts of tables and recordings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from worldline.cli.console import PlainConsole, bar, output_free_for, print_json, remark
+from worldline.cli.console import PlainConsole, bar, output_free_for, print_json, remark, warn
 from worldline.cli.options import takes
 from worldline.cli.runner import interruptible
 from worldline.experiments.measures import OF_EVERY_RUN
@@ -20,8 +20,12 @@ from worldline.experiments.report import are_all_alike, estimates, has_intervals
 from worldline.experiments.sweeping import Progress, Sweep, as_sweep_executor, prepared_sweep
 from worldline.experiments.table import SUFFIX, SweepTable, read_sweep
 from worldline.extras import installing
+from worldline.files.saving import destination
 from worldline.model.errors import Interrupted, UsageError
 from worldline.model.text import counted
+from worldline.pictures.plot.chart import PlotOptions
+from worldline.pictures.plot.plotting import checked_ending, plotted
+from worldline.recording.reader import Recording, shortcoming
 from worldline.search.searching import SECONDS_MAX
 from worldline.targets import RunOptions
 
@@ -211,3 +215,43 @@ def _facts(table: SweepTable, wanted: SweepOptions, failed: int) -> dict[str, ob
             for point, parameters in table.points().items()
         ],
     }
+
+
+# `worldline plot`: signals of recordings over time, histograms of them, and the tables of sweeps.
+
+
+@takes(
+    """
+    FILE  Recordings, which are drawn over each other; or a sweep's file.
+    topics: --topic NAME  A field to plot: pose.x, joints[2], arm/pose.x of one member, tf.*.z; or a sweep's measure.
+        Can be repeated: each has a panel.
+    senders: --from MEMBER  Only what this member tells. Can be repeated.
+    --start TIME  Plot from here on.
+    --until TIME  Plot up to here.
+    --kind  How to draw it (default: lines, and steps where values are whole numbers or texts).
+    --bins N at least 1  How many bars a histogram has (default: by the values).
+    --log  Which axes are logarithmic: numbers up to 0 aren't shown there.
+    --title TEXT  What stands above it.
+    --output, -o FILE  Where to write it: .svg, .png or .html (default: next to the first FILE, as .svg).
+
+    Of a sweep:
+    --x PARAMETER  The parameter across (default: the first that varies).
+    --by PARAMETER  The parameter that lines are for, or rows of a heat map (default: the second that varies).
+    """
+)
+def plot(file: list[Path], *, options: PlotOptions, output: Path | None = None) -> None:
+    """Plot signals of recordings over simulated time, histograms of them, or measures of a sweep.
+
+    Without --topic, the error says which names there are.
+    """
+    path = file[0].with_suffix(".svg") if output is None else output
+    checked_ending(path)
+    to = destination(path)
+    if not to.is_new and not to.is_stream and any(each.exists() and to.file.samefile(each) for each in file):
+        raise UsageError(f"{path} is what is to be plotted", advice="choose another --output")
+    with interruptible():
+        plotted(file, options).save(path)
+    for each in file:
+        if each.suffix == ".mcap" and (missing := shortcoming(Recording(each))):
+            warn(missing)
+    remark(f"written to {path}")

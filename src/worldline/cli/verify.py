@@ -225,6 +225,11 @@ def _check_only(names: Sequence[str], target: str, options: RunOptions, mpi: boo
         with redirect_stdout(io.StringIO()):
             ready = prepare(target, options)
         variants = variants_of(ready.kind, ready.executor, mpi=mpi)
+        if ready.executor in names:
+            raise UsageError(
+                f"the first run is on {ready.executor}, and the variants are compared with it",
+                advice=f"name some of {', '.join(each.name for each in variants)}; or another first run, --executor",
+            )
         chosen(variants, names, f" of a target of the kind {ready.kind}")
 
 

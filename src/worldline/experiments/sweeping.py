@@ -40,6 +40,7 @@ _BLOCK_S = 0.05
 _BLOCK_MAX = 64
 _GRACE_S = 10.0  # Beyond the limit of a run, before its process is killed: it should have ended itself.
 _CHECKED_S = 2.0
+_FAILING_MIN = 3  # So many points are tried in any case, if the models of all fail.
 _SEED_MAX = 2**62
 _SEEDS, _SEEDS_PRECISE = 10, 1_000  # Unless it is said how many.
 
@@ -415,8 +416,12 @@ def _usual_seeds(target: str, precise: float | None) -> int:
 
 
 def _ready_point(target: str, options: RunOptions, design: Design) -> Ready:
-    """Make the first run ready, or if its model can't be made, that of another point: it is to be a row like others."""
+    """Make the first run ready, or if its model can't be made, that of another point: it is to be a row like others.
+
+    If no model can be made, the first failure says so; where that takes long, after the first few.
+    """
     failure: WorldlineError | None = None
+    began = time.monotonic()
     for number in range(len(design.points)):
         try:
             return _run_executor(target, replace(options, settings=design.settings(number)))
@@ -424,6 +429,8 @@ def _ready_point(target: str, options: RunOptions, design: Design) -> Ready:
             if "maker" not in error.facts:
                 raise
             failure = failure or error
+        if number + 1 >= _FAILING_MIN and time.monotonic() - began > _CHECKED_S:
+            break
     assert failure is not None
     raise failure
 

@@ -9,13 +9,12 @@ others are borrowed from the standard library, which builds them on these.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from math import inf
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from worldline.model.errors import UsageError
-from worldline.model.randomness import MIRRORED, key_of
-from worldline.model.reading import as_time
+from worldline.model.randomness import MIRRORED, checked_mean, key_of
 from worldline.model.time import TimeLike
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ _GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 _FIRST = cython.declare(cython.ulonglong, 0xBF58476D1CE4E5B9)
 _SECOND = cython.declare(cython.ulonglong, 0x94D049BB133111EB)
 _MASK = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+_NEVER = cython.declare(cython.double, inf)
 _UNIT = cython.declare(cython.double, 2.0**-53)
 _HALF = cython.declare(cython.longlong, 2**32)
 _LOW = cython.declare(cython.ulonglong, 2**32 - 1)
@@ -138,10 +138,13 @@ class Draws:
 
     def exponential(self, mean: Mean) -> int:
         """Draw whole nanoseconds, exponentially distributed: `round(expovariate(1 / mean))` without its detours."""
-        if type(mean) is not int and type(mean) is not float and isinstance(mean, (str, timedelta)):
-            mean = as_time(mean, "a mean")
+        if type(mean) is not int and type(mean) is not float:
+            mean = checked_mean(mean)
+        scale: cython.double = mean
+        if not 0.0 <= scale < _NEVER:
+            checked_mean(mean)  # It says what is wrong.
         drawn: cython.double = (self._bits() >> 11) * _UNIT
-        delay: cython.double = -log(1.0 - drawn) * mean + 0.5  # type: ignore[operator] # What is no number, Python refuses.
+        delay: cython.double = -log(1.0 - drawn) * mean + 0.5
         if cython.compiled and -1e18 < delay < 1e18:
             return cython.cast(cython.longlong, delay)
         return int(delay)

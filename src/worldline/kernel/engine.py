@@ -805,12 +805,18 @@ class EntityBase:
         """Interrupt another entity's main process, by a message that only it can take: raises `Interrupt` there."""
         self.send(to, INTERRUPTION, cause, delay=delay)
 
-    def _wl_note(self, value: Any) -> None:
+    def _wl_note(self, what: Text, value: Any) -> None:
         """Make a value that the entity gives to the world outside part of its history."""
         engine: Engine = acting(self)
-        print_of_value: cython.ulonglong = seal(value)[0]
+        try:
+            print_of_value: cython.ulonglong = seal((what, value))[0]
+        except ModelError as error:
+            raise ModelError(
+                f"{what} can't be {shown(value)}",
+                advice="record numbers, text, bytes, and tuples, lists, dicts, dataclasses or msgspec Structs of these",
+            ) from error
         if engine.observer is not None:
-            tell_own(engine, self, RECORD, value)
+            tell_own(engine, self, RECORD, (what, value))
         if cython.compiled:
             self._wl_chain = hash_of_four(self._wl_chain, engine.now, 0, print_of_value)
         else:

@@ -44,7 +44,7 @@ class Entity(EntityWithProcesses):
     def record(self, what: str, value: Any) -> None:
         """Record a value in the monitor of that name, as of now."""
         check_name(what, "a monitor")
-        self._wl_note((what, value))
+        self._wl_note(what, value)
         monitors = extras_of(self).monitors
         if what not in monitors:
             monitors[what] = Monitor()

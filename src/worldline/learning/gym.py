@@ -12,7 +12,7 @@ from typing import Any
 
 import gymnasium
 
-from worldline.files.loading import load_module
+from worldline.files.loading import forget_changed, load_module, sources_of
 from worldline.model.errors import ConfigurationError, shown
 
 ID = "worldline/Federation-v0"
@@ -23,7 +23,10 @@ def made(file: str, **options: Any) -> gymnasium.Env[Any, Any]:
     """Return the environment that a function of a file makes: `make`, or that of FILE.py:NAME; it gets the options."""
     before, colon, name = file.rpartition(".py:")
     path = Path(f"{before}.py" if colon else file)
-    function = getattr(load_module(path), name if colon else _MAKE, None)
+    forget_changed()
+    module = load_module(path)
+    sources_of([path], path.parent)  # So that the next one is made of what has changed by then.
+    function = getattr(module, name if colon else _MAKE, None)
     if not callable(function):
         raise ConfigurationError(
             f"{path} has no function {shown(name if colon else _MAKE)}",

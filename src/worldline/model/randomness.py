@@ -14,10 +14,13 @@ end. So two runs can be antithetic, in every room, by their seeds alone. A key h
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 from hashlib import blake2b
-from typing import Any
+from math import inf
+from numbers import Real
+from typing import Any, cast
 
-from worldline.model.errors import UsageError
+from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.quantiles import log
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
@@ -27,6 +30,14 @@ _GOLDEN = 0x9E3779B97F4A7C15
 BITS_MAX = _MASK
 MIRRORED = 2**64
 """The bit of a key that is set if its draws are mirrored."""
+
+
+def checked_mean(given: float | TimeLike) -> float:
+    """Take the mean of what is drawn in nanoseconds: a time, or a number, which needn't be whole."""
+    mean = as_time(given, "a mean") if isinstance(given, str | timedelta) else cast("float", given)
+    if not isinstance(mean, Real) or not 0 <= mean < inf:  # NumPy's numbers are real, too.
+        raise ConfigurationError(f"{shown(given)} isn't a mean", advice='write nanoseconds from 0 on, or "5ms"')
+    return mean
 
 
 def key_of(seed: int, purpose: str, *names: str) -> int:
@@ -87,7 +98,7 @@ class Stream(random.Random):
 
     def exponential(self, mean: float | TimeLike) -> int:
         """Draw whole nanoseconds, exponentially distributed."""
-        scale = mean if isinstance(mean, float) else as_time(mean, "a mean")
+        scale = checked_mean(mean)
         return int(-log(1.0 - self.random()) * scale + 0.5)
 
     def happens(self, chance: float) -> bool:

@@ -43,6 +43,18 @@ cdef inline int put_entry(bytearray entries, long long log_time, long long place
     return append(entries, entry, _ENTRY_SIZE)
 
 
+@cython.final
+cdef class OpenChunk:
+    cdef bytearray records
+    cdef long long earliest
+    cdef long long latest
+    cdef dict entries
+    cdef Py_ssize_t shown
+
+    @cython.locals(entries=bytearray)
+    cdef add(self, channel, long long log_time, data, long long publish_time, long long sequence)
+
+
 cdef class ChunkedFile:
     cdef object _output
     cdef Py_ssize_t _chunk_size
@@ -55,11 +67,6 @@ cdef class ChunkedFile:
     cdef object _span
     cdef list _chunk_indexes
     cdef list _metadata_indexes
-    cdef bytearray _chunk
-    cdef long long _earliest
-    cdef long long _latest
-    cdef dict _entries
-    cdef Py_ssize_t _shown
+    cdef OpenChunk _chunk
 
-    @cython.locals(entries=bytearray)
     cpdef add_message(self, channel, long long log_time, data, long long publish_time, long long sequence)

@@ -82,6 +82,28 @@ if not cython.compiled:  # Otherwise those of `chunks.pxd` do the same.
         entries += _ENTRY.pack(log_time, place)
 
 
+class OpenChunk:
+    """The chunk in progress: its records, their first and last log time, and the entries of each channel's index."""
+
+    def __init__(self) -> None:
+        self.records = bytearray()
+        self.earliest, self.latest = _NO_TIMES
+        self.entries: dict[int, bytearray] = {}
+        self.shown = 0  # How much of it is in the file already, behind the file's end.
+
+    def add(self, channel: int, log_time: int, data: bytes, publish_time: int, sequence: int) -> None:
+        entries = self.entries.get(channel)
+        if entries is None:
+            entries = self.entries[channel] = bytearray()
+        place = len(self.records)
+        put_message(self.records, channel, sequence, log_time, publish_time, data)
+        put_entry(entries, log_time, place)  # Only now: there may be no room for a large message.
+        if log_time < self.earliest:
+            self.earliest = log_time
+        if log_time > self.latest:
+            self.latest = log_time
+
+
 class ChunkedFile:
     """An MCAP file under construction. What is complete goes to the output at once, in whole records."""
 
@@ -97,11 +119,7 @@ class ChunkedFile:
         self._span: tuple[int, int] | None = None
         self._chunk_indexes: list[bytes] = []
         self._metadata_indexes: list[bytes] = []
-        # The chunk in progress: its records, the first and last log time, and the entries of each channel's index.
-        self._chunk = bytearray()
-        self._earliest, self._latest = _NO_TIMES
-        self._entries: dict[int, bytearray] = {}
-        self._shown = 0  # How much of the chunk is in the file already, behind its end.
+        self._chunk = OpenChunk()
         self._put(MCAP0_MAGIC + _packed(Header("", f"{library}, {LIBRARY_IDENTIFIER}")))
 
     def add_metadata(self, name: str, texts: dict[str, str]) -> None:
@@ -114,34 +132,26 @@ class ChunkedFile:
     def add_schema(self, name: str, encoding: str, data: bytes) -> int:
         schema = Schema(id=len(self._schemas) + 1, name=name, encoding=encoding, data=data)
         self._schemas.append(schema)
-        self._chunk += _packed(schema)
+        self._chunk.records += _packed(schema)
         return schema.id
 
     def add_channel(self, topic: str, encoding: str, schema: int, metadata: dict[str, str]) -> int:
         channel = Channel(len(self._channels) + 1, topic, encoding, metadata, schema)
         self._channels.append(channel)
-        self._chunk += _packed(channel)
+        self._chunk.records += _packed(channel)
         return channel.id
 
     def add_message(self, channel: int, log_time: int, data: bytes, publish_time: int, sequence: int) -> None:
-        entries = self._entries.get(channel)
-        if entries is None:
-            entries = self._entries[channel] = bytearray()
-        place = len(self._chunk)
-        put_message(self._chunk, channel, sequence, log_time, publish_time, data)
-        put_entry(entries, log_time, place)  # Only now: there may be no room for a large message.
-        if log_time < self._earliest:
-            self._earliest = log_time
-        if log_time > self._latest:
-            self._latest = log_time
-        if len(self._chunk) > self._chunk_size:  # Judged by content alone: two equal runs are cut at the same places.
+        self._chunk.add(channel, log_time, data, publish_time, sequence)
+        if len(self._chunk.records) > self._chunk_size:  # By content alone: equal runs are cut at the same places.
             self._cut()
 
     def show(self) -> None:
         """Let those see the chunk in progress who read the file as it is now, for instance after a crash."""
-        if self._output.has_tail and self._shown < len(self._chunk):
-            self._output.show(bytes(self._chunk[self._shown :]))
-            self._shown = len(self._chunk)
+        chunk = self._chunk
+        if self._output.has_tail and chunk.shown < len(chunk.records):
+            self._output.show(bytes(chunk.records[chunk.shown :]))
+            chunk.shown = len(chunk.records)
 
     def finish(self) -> None:
         """Write the index and the end of the file."""
@@ -168,10 +178,12 @@ class ChunkedFile:
 
     def _cut(self) -> None:
         """Write the chunk in progress, if there is anything in it, and the indexes of its messages."""
-        data, earliest, latest = self._chunk, self._earliest, self._latest
+        done = self._chunk
+        data = done.records
         if not data:
             return
-        if not self._entries:
+        earliest, latest = done.earliest, done.latest
+        if not done.entries:
             earliest = latest = 0
         compression = "zstd" if len(data) <= CHUNK_MAX else ""
         packed = self._compress(data) if compression else bytes(data)
@@ -186,12 +198,12 @@ class ChunkedFile:
             )
         )
         indexes, offsets = bytearray(), dict[int, int]()
-        for channel, entries in self._entries.items():
+        for channel, entries in done.entries.items():
             offsets[channel] = self._offset + len(chunk) + len(indexes)
             indexes += _MESSAGE_INDEX.pack(Opcode.MESSAGE_INDEX, 2 + 4 + len(entries), channel, len(entries))
             indexes += entries
             self._counts[channel] = self._counts.get(channel, 0) + len(entries) // _ENTRY.size
-        if self._entries:
+        if done.entries:
             self._span = (earliest, latest) if self._span is None else _hull(self._span, (earliest, latest))
         self._chunk_indexes.append(
             _packed(
@@ -208,8 +220,7 @@ class ChunkedFile:
                 )
             )
         )
-        self._chunk, self._entries, self._shown = bytearray(), {}, 0
-        self._earliest, self._latest = _NO_TIMES
+        self._chunk = OpenChunk()
         self._put(chunk + indexes)
 
     def _put(self, data: bytes) -> None:

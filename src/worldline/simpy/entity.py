@@ -79,7 +79,7 @@ class EnvironmentEntity(Entity):
                 raise
             said = f"its process {failure.process.name} has failed: {failure.said}"
             raise ModelError(said, advice=failure.advice) from error
-        self._wl_note((_DUE, int(env.chain)))
+        self._wl_note(_DUE, int(env.chain))
         if self._timer is not None:
             self.cancel(self._timer)
             self._timer = None

@@ -102,15 +102,15 @@ class RemoteReference:
         if _moving is not None:
             told = None if self._lane is None else lane_told(self._lane)
             return _moved_reference, (self._body.name, self._body.home, told, self._is_end, self._channel)
-        core = self._core
-        if core.carrier is None:
+        core, holder = self._core, self._core.sealer.target
+        if holder is None:
             raise ModelError("a reference can't be copied", advice="send it over a channel")
         if self._lane is None:
             self._check_here()
-            lane = core.derive_own(self._body, core.carrier)
+            lane = core.derive_own(self._body, holder)
         else:
-            lane = core.derive(self._lane, core.carrier)
-        core.captured.append((lane.name, lane.target.name, lane.target.home))
+            lane = core.derive(self._lane, holder)
+        core.sealer.captured.append((lane.name, lane.target.name, lane.target.home))
         return _arrived, (lane.name, lane.target.name, lane.target.home)
 
 
@@ -263,11 +263,7 @@ class Agent:
             raise UsageError(f"{self.name} can't wait for {shown(local_time)}", advice="use a positive number")
         if isinstance(function, str) and not callable(getattr(self._wl_body.receiver, function, None)):
             raise UsageError(f"{self.name} has no method {shown(function)}", advice="name one of its own")
-        core.carrier = self._wl_body
-        try:
-            sealed, carried, content, _ = core.seal(function, arguments)
-        finally:
-            core.carrier = None
+        sealed, carried, content, _ = core.seal(function, arguments, self._wl_body)
         core.set_timer(self._wl_body, float(local_time), sealed, carried, content)
 
     def reference(self) -> RemoteReference:

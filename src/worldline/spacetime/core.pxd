@@ -10,6 +10,29 @@ from worldline.spacetime.lanes cimport Body, Lambda, Lane, new_lambda
 
 
 @cython.final
+cdef class Turns:
+    cdef public object shuffle
+    cdef list _round
+    cdef Py_ssize_t _place
+    cdef list _awake
+
+    cdef int wake(self, Body body) except -1
+    cdef Body next(self)
+
+
+@cython.final
+cdef class Sealer:
+    cdef readonly Body target
+    cdef readonly list captured
+    cdef dict prints
+
+    cdef object seal(self, object function, tuple arguments, Body target)
+    cdef object taken(self)
+    cdef object _sealed(self, object function, tuple arguments)
+    cdef object _sealed_function(self, object function)
+
+
+@cython.final
 cdef class Core:
     cdef readonly object space
     cdef readonly Py_ssize_t n
@@ -22,16 +45,12 @@ cdef class Core:
     cdef readonly dict lanes
     cdef readonly dict homes
     cdef readonly int me
-    cdef list batch
-    cdef Py_ssize_t place
-    cdef list awake
-    cdef public object shuffle
+    cdef readonly Turns turns
     cdef readonly Body acting
     cdef readonly Body beginning
     cdef public bint setting_up
     cdef public long long stamp
-    cdef public Body carrier
-    cdef public list captured
+    cdef readonly Sealer sealer
     cdef readonly list dropped
     cdef public object trace
     cdef public list measured
@@ -44,7 +63,6 @@ cdef class Core:
     cdef readonly long long steps
     cdef readonly double lab
     cdef public long long events
-    cdef dict prints
 
     cpdef object emit(
         self, Lane lane, int kind, object function, object arguments, unsigned long long content, object ends
@@ -59,7 +77,6 @@ cdef class Core:
     cdef double _block(self, Body body, Lane lane) noexcept
     cdef int _settle(self, Body body) except -1
     cdef int _publish(self, Body body) except -1
-    cdef int _wake(self, Body body) except -1
 
 
 cdef class ChannelEnd:

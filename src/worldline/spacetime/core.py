@@ -153,6 +153,106 @@ class ClosedError(ModelError):
 
 @cython.final
 @cython.cclass
+class Turns:
+    """Whose turn it is, of the bodies that are awake: round after round, each in the order in which they woke up.
+
+    A `shuffle` may choose another order, since none shows in what happens.
+    """
+
+    def __init__(self) -> None:
+        self.shuffle: Callable[[list[Any]], None] | None = None
+        self._round: list[Body] = []
+        self._place = 0
+        self._awake: list[Body] = []
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def wake(self, body: Body) -> cython.int:
+        if not body.queued and not body.done and body.is_here:
+            body.queued = True
+            self._awake.append(body)
+        return 0
+
+    @cython.cfunc
+    def next(self) -> Body | None:
+        """Return whose turn it is; None if none is awake."""
+        if self._place >= len(self._round):
+            self._round, self._awake = self._awake, []
+            self._place = 0
+            if not self._round:
+                return None
+            if self.shuffle is not None:
+                self.shuffle(self._round)
+        body: Body = self._round[self._place]
+        self._place += 1
+        body.queued = False
+        return body
+
+
+@cython.final
+@cython.cclass
+class Sealer:
+    """Makes of a function and its arguments what a lambda carries, which can be shared with nothing.
+
+    Meanwhile `target` is for whom that is; references that are packed put the ends of their channels into `captured`.
+    """
+
+    def __init__(self) -> None:
+        self.target: Body | None = None
+        self.captured: list[tuple[str, str, int]] = []
+        self.prints: dict[Any, int] = {}  # Of functions that can be imported.
+
+    @cython.cfunc
+    def seal(self, function: Any, arguments: tuple[Any, ...], target: Body) -> Any:
+        """Return what a lambda carries, a hash of it, and the ends of channels in it."""
+        self.target = target
+        try:
+            return self._sealed(function, arguments)
+        finally:
+            self.target = None
+
+    @cython.cfunc
+    def taken(self) -> Any:
+        """Return the ends of channels that were captured since this was asked last."""
+        captured, self.captured = self.captured, []
+        return captured
+
+    @cython.cfunc
+    def _sealed(self, function: Any, arguments: tuple[Any, ...]) -> Any:
+        try:
+            content = self.prints.get(function)
+        except TypeError:  # It can't even be looked up, so it is no function.
+            content = None
+        if content is None:
+            function, content = self._sealed_function(function)
+        carried: Any = arguments
+        if arguments:
+            number: cython.longlong
+            for number in range(len(arguments)):
+                each = arguments[number]
+                if type(each) is float:
+                    content = linked(content, 1, each, number, 0, 0)
+                elif type(each) is int and -_SMALL < each < _SMALL:
+                    content = linked(content, 2, 0.0, number, each & _CHAIN, 0)
+                elif each is None or type(each) is bool:
+                    content = linked(content, 3, 0.0, number, 0 if each is None else 1 + each, 0)
+                else:
+                    print_of_arguments, carried = _seal(arguments)
+                    content = linked(content, 0, 0.0, number, print_of_arguments, 0)
+                    break
+        return function, carried, content, tuple(self.taken()) if self.captured else None
+
+    @cython.cfunc
+    def _sealed_function(self, function: Any) -> Any:
+        if is_importable(function):
+            content = self.prints[function] = _fingerprint(name_of(function).encode())
+            return function, content
+        carried, content, captured = sealed(function)
+        return carried, linked(0, 0, 0.0, content, captured, 0)
+
+
+@cython.final
+@cython.cclass
 class Core:
     """The bodies of one worker, what is under way to them, and what happens next."""
 
@@ -170,17 +270,13 @@ class Core:
         self.graves: dict[str, tuple[Vector, int, int]] = {}
         self.lanes: dict[str, Lane] = {}
         self.homes: dict[str, int] = {}  # Where bodies have moved to, or were placed.
-        self.batch: list[Body] = []
-        self.place = 0
-        self.awake: list[Body] = []
-        self.shuffle: Callable[[list[Any]], None] | None = None
+        self.turns = Turns()
         self.acting: Body | None = None
         self.beginning = Body("", self.n, me)
         self.beginning.point = space.origin
         self.setting_up = False
         self.stamp = 0
-        self.carrier: Body | None = None
-        self.captured: list[tuple[str, str, int]] = []
+        self.sealer = Sealer()
         self.dropped: list[Lane] = []
         self.trace: list[tuple[Any, ...]] | None = None
         self.measured: list[tuple[float, str, int, str, float]] = []  # By the agents, as they came.
@@ -193,30 +289,19 @@ class Core:
         self.steps = 0  # How often a body was let run.
         self.events = 0
         self.lab = 0.0  # When the last event was.
-        self.prints: dict[Any, int] = {}  # Of functions that can be imported.
 
     # -- What happens next
 
     def run(self, limit: int) -> bool:
         """Let bodies run, about so many events; return whether any could go on."""
-        body: Body
+        body: Body | None
         left: cython.longlong = limit
         while left > 0:
             if self.dropped:
                 self.let_go()
-            if self.place >= len(self.batch):
-                if not self.awake:
-                    self.batch = []
-                    self.place = 0
-                    return False
-                self.batch = self.awake
-                self.awake = []
-                self.place = 0
-                if self.shuffle is not None:
-                    self.shuffle(self.batch)
-            body = self.batch[self.place]
-            self.place += 1
-            body.queued = False
+            body = self.turns.next()
+            if body is None:
+                return False
             left -= 1
             if body.is_here and not body.done and not body.frozen:
                 self.steps += 1
@@ -293,7 +378,7 @@ class Core:
                 return handled
             if handled >= limit:
                 self._publish(body)
-                self._wake(body)
+                self.turns.wake(body)
                 return handled
 
     @cython.cfunc
@@ -487,7 +572,7 @@ class Core:
         lane.push(item)
         # A body that waits, waits for an earlier block than this; but a lane without a source that counts blocks none.
         if lane.source is lane.target or not lane.source.is_here:
-            self._wake(lane.target)
+            self.turns.wake(lane.target)
         return 0
 
     @cython.cfunc
@@ -501,18 +586,10 @@ class Core:
         if body.waiters:
             for waiter in body.waiters:
                 waiter.waits_for = None
-                self._wake(waiter)
+                self.turns.wake(waiter)
             body.waiters.clear()
         if body.partners:
             self.moved[body.name] = body
-        return 0
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _wake(self, body: Body) -> cython.int:
-        if not body.queued and not body.done and body.is_here:
-            body.queued = True
-            self.awake.append(body)
         return 0
 
     def note(self, kind: str, body: Body, name: str, facts: Any) -> None:
@@ -540,7 +617,7 @@ class Core:
         self.bodies[body.name] = body
         self.live += 1
         self._publish(body)
-        self._wake(body)
+        self.turns.wake(body)
         self.note("born", body, maker.name, (self.space.rest, agent))
         if self.trace is not None and self.acting is not None:
             self.made_now.append(body)
@@ -676,7 +753,7 @@ class Core:
         return lane
 
     def wake(self, body: Body) -> None:
-        self._wake(body)
+        self.turns.wake(body)
 
     def wake_all(self) -> None:
         body: Body
@@ -684,7 +761,7 @@ class Core:
             body.waiters = []
             body.waits_for = None
         for body in self.bodies.values():
-            self._wake(body)
+            self.turns.wake(body)
 
     # -- What is seen of them
 
@@ -838,7 +915,7 @@ class Core:
         if target.is_here and not target.done:
             lane: Lane = self.lane(name, target, target)
             lane.gone = True
-            self._wake(target)
+            self.turns.wake(target)
             return
         self.lanes.pop(name, None)
         if not target.is_here:
@@ -892,7 +969,7 @@ class Core:
         news: Lane = self.lane(f"{lane.name}!", target, lane.source)
         news.is_news = True
         self.attach(news)
-        self._wake(lane.source)
+        self.turns.wake(lane.source)
         if target.is_here:
             self.tell_death(target, news)
         else:
@@ -909,7 +986,7 @@ class Core:
                 news.source.outs.remove(news)
             if not news.source.is_here:
                 self.outbox.append((news.source, ("unwatch", news.source.name, news.name)))
-            self._wake(lane.source)
+            self.turns.wake(lane.source)
 
     def tell_death(self, body: Body, news: Lane) -> None:
         """Let a lane have the news of a body's death, now or later."""
@@ -958,50 +1035,14 @@ class Core:
         if not lane.open:
             raise ClosedError(f"the channel to {lane.target.name} is closed", participant=source.name)
 
-    def seal(self, function: Any, arguments: tuple[Any, ...]) -> tuple[Any, Any, int, Any]:
-        """Return what a lambda carries, a hash of it, and the ends of channels in it."""
+    def seal(self, function: Any, arguments: tuple[Any, ...], target: Body) -> Any:
+        """Return what a lambda to a body carries, a hash of it, and the ends of channels in it."""
         try:
-            return self._sealed(function, arguments)
+            return self.sealer.seal(function, arguments, target)
         except BaseException:
-            captured, self.captured = self.captured, []
-            for name, target, home in captured:
-                self.lose(name, self.body(target, home))
+            for name, holder, home in self.sealer.taken():
+                self.lose(name, self.body(holder, home))
             raise
-
-    def _sealed(self, function: Any, arguments: tuple[Any, ...]) -> tuple[Any, Any, int, Any]:
-        try:
-            content = self.prints.get(function)
-        except TypeError:  # It can't even be looked up, so it is no function.
-            content = None
-        if content is None:
-            function, content = self._sealed_function(function)
-        carried: Any = arguments
-        if arguments:
-            number: cython.longlong
-            for number in range(len(arguments)):
-                each = arguments[number]
-                if type(each) is float:
-                    content = linked(content, 1, each, number, 0, 0)
-                elif type(each) is int and -_SMALL < each < _SMALL:
-                    content = linked(content, 2, 0.0, number, each & _CHAIN, 0)
-                elif each is None or type(each) is bool:
-                    content = linked(content, 3, 0.0, number, 0 if each is None else 1 + each, 0)
-                else:
-                    print_of_arguments, carried = _seal(arguments)
-                    content = linked(content, 0, 0.0, number, print_of_arguments, 0)
-                    break
-        ends = None
-        if self.captured:
-            ends = tuple(self.captured)
-            self.captured = []
-        return function, carried, content, ends
-
-    def _sealed_function(self, function: Any) -> tuple[Any, int]:
-        if is_importable(function):
-            content = self.prints[function] = _fingerprint(name_of(function).encode())
-            return function, content
-        carried, content, captured = sealed(function)
-        return carried, linked(0, 0, 0.0, content, captured, 0)
 
     # -- Other workers
 
@@ -1022,7 +1063,7 @@ class Core:
         for each in waiting:
             waiter: Body = each
             waiter.waits_for = None
-            self._wake(waiter)
+            self.turns.wake(waiter)
 
     def arrive(self, name: str, state: tuple[Any, ...]) -> Body:
         """Let a body live here from now on."""
@@ -1130,15 +1171,11 @@ class ChannelEnd:
         core: Core = self.core
         if not lane.open or lane.source is not core.acting:
             core.check_sender(lane)
-        content = core.prints.get(function) if not arguments and type(function) is _Function else None
+        content = core.sealer.prints.get(function) if not arguments and type(function) is _Function else None
         if content is not None:
             core.emit(lane, _CALL, function, (), content, None)
             return
-        core.carrier = lane.target
-        try:
-            function, carried, content, ends = core.seal(function, arguments)
-        finally:
-            core.carrier = None
+        function, carried, content, ends = core.seal(function, arguments, lane.target)
         core.emit(lane, _CALL, function, carried, content, ends)
 
 

@@ -443,16 +443,28 @@ def _as_done(records: Sequence[AgentRecord]) -> list[AgentRecord]:
     return [record for _, record in sorted(done, key=lambda each: (each[0], each[1].agent))]
 
 
-def recall(kept: Iterable[tuple[str, bytes]]) -> tuple[Scene, list[AgentRecord]]:
-    """Return what was told: the scene and all records in their order, of topics and payloads in any order."""
+Told = tuple[str, int, str, bytes]
+"""An agent, the how manieth thing it told, its topic and payload."""
+
+
+def recall(kept: Iterable[Told]) -> tuple[Scene, list[AgentRecord]]:
+    """Return what was told, in any order: the scene and all records in theirs.
+
+    Of what is measured only name and number were told. It happened where the agent's record before it did: users' code
+    runs in events alone, and each of these has a record.
+    """
     scene: Scene | None = None
     records: list[AgentRecord] = []
     try:
-        for topic, payload in kept:
+        for who, _, topic, payload in sorted(kept):
             if topic == SCENE:
                 scene = json.decode(payload, type=Scene)
             elif topic != MEASURE:
                 records.append(json.decode(payload, type=AgentRecord))
+            elif records and records[-1].agent == who:
+                at, (what, given) = records[-1], next(iter(json.decode(payload, type=dict[str, float | int]).items()))
+                number = at.number + (at.kind != "measured")
+                records.append(AgentRecord(who, number, "measured", at.at, at.local_time, what=what, given=given))
     except MsgspecError as error:
         raise UsageError("it isn't a recording of agents in spacetime") from error
     if scene is None:

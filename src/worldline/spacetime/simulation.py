@@ -218,7 +218,7 @@ class ForwardSimulation:
     def _run_inline(self, end: float, look: Look) -> SpacetimeOutcome:
         core = self._core
         if self._executor.kind == "shuffled":
-            core.shuffle = Stream(self._executor.seed, "shuffled").shuffle
+            core.turns.shuffle = Stream(self._executor.seed, "shuffled").shuffle
         self._run_down(look)
         steps = -1
         while core.live and not core.failures and core.steps > steps:

@@ -9,7 +9,7 @@ import pytest
 from tests.lock.table import Table
 from worldline.lock import Advance, Arbiter, Barrier, Cause, Invite, Join, Leave, Next, Publish, Stop, Subscription
 from worldline.lock.why.reasons import Activity, Situation, situation_of
-from worldline.lock.why.words import Hold, as_plain, chains, hints, holds, in_words, tightest_loop
+from worldline.lock.why.words import Hold, as_plain, chains, headline, hints, holds, in_words, tightest_loop
 from worldline.model import FOREVER, MS, Network, link, plan
 from worldline.pictures.waits import situation_svg
 
@@ -135,8 +135,10 @@ def test_an_operator_who_has_paused_the_run() -> None:
     made.operate(Barrier(20 * MS))
     made.say("a", Advance(21 * MS))
     made.say("b", Advance(30 * MS))
-    situation = seen(made.arbiter, paused=20 * MS)
+    situation = seen(made.arbiter, paused=20 * MS, speed=0.1, rate=7.0)
     assert holds(situation) == (Hold(None, Cause.BARRIER, (), ("a", "b")),)
+    assert headline(situation) == "cell: paused at 20ms"
+    assert headline(seen(made.arbiter, paused=25 * MS, speed=0.1, rate=7.0)).endswith("0.1× real time, 7 events/s")
     assert "an operator holds all participants at 20ms: `worldline resume` lets them go on" in in_words(situation)
 
 

@@ -191,7 +191,7 @@ def test_a_sweep_as_a_heat_map_and_as_bars(sweep: Path) -> None:
     [
         ({"topics": "wat"}, "has no measure 'wat' (did you mean 'wait'?)"),
         ({"topics": "wait", "x": "doctor"}, "has no parameter 'doctor' (did you mean 'doctors'?)"),
-        ({}, "name a measure with --topic, such as wait.mean"),
+        ({}, "name a measure as the topic, such as wait.mean"),
         ({"topics": "wait", "start": "1s"}, "this is a sweep"),
         ({"topics": "wait", "kind": "points"}, "a sweep isn't drawn as points"),
     ],
@@ -321,7 +321,7 @@ def test_the_command_writes_what_its_ending_says(worldline: Command, run: Path) 
 def test_bad_input(worldline: Command, run: Path, tmp_path: Path) -> None:
     Path("text.txt").write_text("no")
     for arguments, words in (
-        (("walk.mcap",), "name a field with --topic, such as state.x, state.n, state.mode"),
+        (("walk.mcap",), "name a field as the topic, such as state.x, state.n, state.mode"),
         (("walk.mcap", "--topic", "stat.x"), "has no field 'stat.x' (did you mean 'state.x'?)"),
         (("walk.mcap", "--topic", "state.x", "--from", "an"), "has no member 'an' (did you mean 'ann'?)"),
         (("walk.mcap", "--topic", "state"), "has both numbers and texts"),

@@ -11,9 +11,10 @@ histories, says where to look.
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from math import inf
 
@@ -188,7 +189,7 @@ def check(
     Systematic order permutes the end of the run first and may never reach its beginning; samples reach all of it. After
     `seconds_max` seconds of real time no new schedule starts, and a long run is broken off; if nothing has been
     compared by then, that is `Stuck`. `progress` is told how many have been tried, and `watch` the status of each run
-    that takes long. `draws` replaces some of the random draws of all runs.
+    that takes long. `draws` replaces some of the random draws of all runs. What programs print isn't shown.
     """
     trial = _Trial(federation, arbiter, seconds_max=seconds_max, watch=watch, draws=draws)
     systematic: ChosenSchedule | None = ChosenSchedule()
@@ -297,15 +298,15 @@ class _Trial:
         return CheckReport(self._expected.digest, self.tried, complete, divergence, unfinished)
 
     def _run(self, schedule: Schedule) -> FederationOutcome:
-        federation = self._federation() if callable(self._federation) else self._federation
-        return run(
-            federation,
-            schedule=schedule,
-            arbiter=self._arbiter,
-            watch=lambda status: self._look(schedule, status),
-            keep_journals=True,
-            draws=self._draws,
-        )
+        with redirect_stdout(io.StringIO()):  # What programs print, a thousand times over, is in the way.
+            return run(
+                self._federation() if callable(self._federation) else self._federation,
+                schedule=schedule,
+                arbiter=self._arbiter,
+                watch=lambda status: self._look(schedule, status),
+                keep_journals=True,
+                draws=self._draws,
+            )
 
     def _look(self, schedule: Schedule, status: Status) -> None:
         if self._watch is not None:

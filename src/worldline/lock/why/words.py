@@ -216,10 +216,12 @@ def headline(situation: Situation) -> str:
     """Say where a run is, and how fast it goes."""
     if situation.phase is Phase.GATHERING:
         return f"{situation.name or 'the run'}: not started"
-    text = f"{situation.name or 'the run'}: at {format_time(situation.time)}"
+    held = situation.paused is not None and situation.paused <= situation.time
+    at = f"paused at {format_time(situation.paused or 0)}" if held else f"at {format_time(situation.time)}"
+    text = f"{situation.name or 'the run'}: {at}"
     if situation.end < FOREVER:
         text += f" of {format_time(situation.end)}"
-    if situation.speed is not None and situation.rate is not None:
+    if situation.speed is not None and situation.rate is not None and not held:
         text += f", {situation.speed:.3g}× real time, {situation.rate:,.0f} events/s"
     return text
 

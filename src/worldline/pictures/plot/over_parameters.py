@@ -118,7 +118,7 @@ def _measures(table: SweepTable, options: PlotOptions) -> tuple[str, ...]:
     """Return the columns that are asked for. The name of a series alone means the mean of it."""
     if not options.topics:
         listed = ", ".join(table.measures[:_LISTED])
-        raise UsageError("nothing says what to plot", advice=f"name a measure with --topic, such as {listed}")
+        raise UsageError("nothing says what to plot", advice=f"name a measure as the topic, such as {listed}")
     found = []
     for name in options.topics:
         for column in (name, f"{name}.mean"):

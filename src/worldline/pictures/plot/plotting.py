@@ -112,18 +112,19 @@ def logarithmic(chart: Chart, axes: str) -> Chart:
     """Return a chart with logarithmic axes; refuse those that can't be."""
     for panel in chart.panels:
         if isinstance(panel.content, Cells):
-            raise UsageError("a heat map has no logarithmic axes", advice="leave out --log")
+            raise UsageError("a heat map has no logarithmic axes", advice="draw it on plain axes")
         if panel.levels and "y" in axes:
-            raise UsageError(f"{panel.title or chart.title} is texts, which have no logarithm", advice="--log x")
+            texts = panel.title or chart.title
+            raise UsageError(f"{texts} is texts, which have no logarithm", advice="let only x be logarithmic")
         for each in panel.content:
             if "x" in axes and (chart.ticks or isinstance(each, Bars)):
                 what = "names" if chart.ticks else "bars"
-                raise UsageError(f"the horizontal axis is of {what}, and can't be logarithmic", advice="--log y")
+                raise UsageError(f"the horizontal axis is of {what}, and can't be logarithmic", advice="let only y be")
             values = {"x": each.x, "y": each.y} if isinstance(each, Line) else {"y": each.counts}
             for axis in axes:
                 if not any(value > 0 for value in values[axis]):
                     problem = f"{each.label} has no numbers above 0 on the {axis} axis"
-                    raise UsageError(problem, advice="leave out --log")
+                    raise UsageError(problem, advice="draw it on plain axes")
     return replace(chart, log=axes)
 
 
@@ -141,7 +142,7 @@ def _chart_of_runs(runs: Sequence[Recording | Outcome], options: PlotOptions) ->
     if not options.topics:
         some = ", ".join(some_of(_known(runs[0])))
         raise UsageError(
-            "nothing says what to plot", advice=f"name a field with --topic, such as {some}" if some else None
+            "nothing says what to plot", advice=f"name a field as the topic, such as {some}" if some else None
         )
     found = []
     recordings = [each for each in runs if isinstance(each, Recording)]

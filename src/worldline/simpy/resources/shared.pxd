@@ -29,14 +29,18 @@ cdef class BaseResource:
     cdef bint _wl_get(self, Event event) except -1
 
 
-cdef class Put(Event):
+cdef class Asking(Event):
     cdef public BaseResource resource
     cdef public object proc
+    cdef bint _wl_is_put
 
 
-cdef class Get(Event):
-    cdef public BaseResource resource
-    cdef public object proc
+cdef class Put(Asking):
+    pass
+
+
+cdef class Get(Asking):
+    pass
 
 
 cdef class Request(Put):

@@ -132,33 +132,28 @@ class BaseResource:
 
     def _trigger_put(self, _: Any) -> None:
         if self._wl_is_plain:
-            _serve_puts(self)
-            return
-        queue, place = self.put_queue, 0
-        while place < len(queue):
-            event = queue[place]
-            goes_on = self._do_put(event)
-            if not event.triggered:
-                place += 1
-            elif queue.pop(place) != event:
-                raise RuntimeError("Put queue invariant violated")
-            if not goes_on:
-                break
+            _serve(self, True)
+        else:
+            _serve_by_protocol(self.put_queue, self._do_put, "Put")
 
     def _trigger_get(self, _: Any) -> None:
         if self._wl_is_plain:
-            _serve_gets(self)
-            return
-        queue, place = self.get_queue, 0
-        while place < len(queue):
-            event = queue[place]
-            goes_on = self._do_get(event)
-            if not event.triggered:
-                place += 1
-            elif queue.pop(place) != event:
-                raise RuntimeError("Get queue invariant violated")
-            if not goes_on:
-                break
+            _serve(self, False)
+        else:
+            _serve_by_protocol(self.get_queue, self._do_get, "Get")
+
+
+def _serve_by_protocol(queue: Any, serve: Callable[[Any], Any], what: str) -> None:
+    place = 0
+    while place < len(queue):
+        event = queue[place]
+        goes_on = serve(event)
+        if not event.triggered:
+            place += 1
+        elif queue.pop(place) != event:
+            raise RuntimeError(f"{what} queue invariant violated")
+        if not goes_on:
+            break
 
 
 def _is_plain(resource: Any) -> bool:
@@ -174,50 +169,31 @@ def _is_plain(resource: Any) -> bool:
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def _serve_puts(resource: BaseResource) -> cython.int:
-    queue: list = cython.cast(list, resource.put_queue)  # type: ignore[type-arg] # Or a `SortedQueue`.
+def _serve(resource: BaseResource, puts: cython.bint) -> cython.int:
+    """Serve what waits in one of the queues of a plain resource."""
+    queue: list = cython.cast(list, resource.put_queue if puts else resource.get_queue)  # type: ignore[type-arg]
     place: cython.Py_ssize_t = 0
     goes_on: cython.bint = True
-    while goes_on and place < len(queue):
+    while goes_on and place < len(queue):  # It may be a `SortedQueue`.
         event: Event = queue[place]
-        goes_on = resource._wl_put(event)
+        goes_on = resource._wl_put(event) if puts else resource._wl_get(event)
         if not event._wl_state & TRIGGERED:
             place += 1
         elif place >= len(queue) or queue[place] is not event:
-            raise RuntimeError("Put queue invariant violated")
-        else:
-            remove_at(queue, place)
-    return 0
-
-
-@cython.cfunc
-@cython.exceptval(-1, check=False)
-def _serve_gets(resource: BaseResource) -> cython.int:
-    queue: list = cython.cast(list, resource.get_queue)  # type: ignore[type-arg]
-    place: cython.Py_ssize_t = 0
-    goes_on: cython.bint = True
-    while goes_on and place < len(queue):
-        event: Event = queue[place]
-        goes_on = resource._wl_get(event)
-        if not event._wl_state & TRIGGERED:
-            place += 1
-        elif place >= len(queue) or queue[place] is not event:
-            raise RuntimeError("Get queue invariant violated")
+            raise RuntimeError(f"{'Put' if puts else 'Get'} queue invariant violated")
         else:
             remove_at(queue, place)
     return 0
 
 
 @cython.cclass
-class Put(Event):
-    """Asks a resource to take something. In a `with` block, it is canceled at the end if it is still waiting."""
+class Asking(Event):
+    """What asks a resource for something: a put or a get. Once it has been served, the other queue is looked at."""
 
     if not cython.compiled:
         resource: Any
         proc: Any
-
-    def __init__(self, resource: BaseResource) -> None:
-        _put(self, resource)
+        _wl_is_put: bool = False
 
     def __enter__(self) -> Any:
         return self
@@ -228,33 +204,54 @@ class Put(Event):
     def cancel(self) -> None:
         """Don't wait any longer."""
         if not self._wl_state & TRIGGERED:
-            self.resource.put_queue.remove(self)
+            queue = self.resource.put_queue if self._wl_is_put else self.resource.get_queue
+            queue.remove(self)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _wl_lead(self) -> cython.int:
         if self.resource._wl_is_plain:
-            return _serve_gets(self.resource)
-        self.resource._trigger_get(self)
+            return _serve(self.resource, not self._wl_is_put)
+        self._wl_leader()(self)
         return 0
 
     @cython.cfunc
-    def _wl_leader(self) -> object:
-        return self.resource._trigger_get
+    def _wl_leader(self) -> Any:
+        return self.resource._trigger_get if self._wl_is_put else self.resource._trigger_put
+
+
+@cython.cclass
+class Put(Asking):
+    """Asks a resource to take something. In a `with` block, it is canceled at the end if it is still waiting."""
+
+    def __init__(self, resource: BaseResource) -> None:
+        _ask(self, resource, True)
+
+
+@cython.cclass
+class Get(Asking):
+    """Asks a resource for something. In a `with` block, it is canceled at the end if it is still waiting."""
+
+    def __init__(self, resource: BaseResource) -> None:
+        _ask(self, resource, False)
 
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def _put(event: Put, resource: BaseResource) -> cython.int:
+def _ask(event: Asking, resource: BaseResource, is_put: cython.bint) -> cython.int:
     event.env = resource._env
     event.resource = resource
     event.proc = resource._env._active_proc
     event._wl_state |= LEADS
-    queue = resource.put_queue
+    event._wl_is_put = is_put
+    queue = resource.put_queue if is_put else resource.get_queue
     is_first: cython.bint = resource._wl_is_plain and not len(cython.cast(list, queue))
     if is_first:  # It needn't queue, if it is served at once.
         try:
-            resource._wl_put(event)
+            if is_put:
+                resource._wl_put(event)
+            else:
+                resource._wl_get(event)
         except BaseException:
             queue.append(event)
             raise
@@ -267,74 +264,12 @@ def _put(event: Put, resource: BaseResource) -> cython.int:
     if is_first:
         return 0
     if resource._wl_is_plain:
-        return _serve_puts(resource)
+        return _serve(resource, is_put)
     event._wl_list()  # Which method it calls then is found out now.
-    resource._trigger_put(None)
-    return 0
-
-
-@cython.cclass
-class Get(Event):
-    """Asks a resource for something. In a `with` block, it is canceled at the end if it is still waiting."""
-
-    if not cython.compiled:
-        resource: Any
-        proc: Any
-
-    def __init__(self, resource: BaseResource) -> None:
-        _get(self, resource)
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> Any:
-        self.cancel()
-
-    def cancel(self) -> None:
-        """Don't wait any longer."""
-        if not self._wl_state & TRIGGERED:
-            self.resource.get_queue.remove(self)
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _wl_lead(self) -> cython.int:
-        if self.resource._wl_is_plain:
-            return _serve_puts(self.resource)
-        self.resource._trigger_put(self)
-        return 0
-
-    @cython.cfunc
-    def _wl_leader(self) -> object:
-        return self.resource._trigger_put
-
-
-@cython.cfunc
-@cython.exceptval(-1, check=False)
-def _get(event: Get, resource: BaseResource) -> cython.int:
-    event.env = resource._env
-    event.resource = resource
-    event.proc = resource._env._active_proc
-    event._wl_state |= LEADS
-    queue = resource.get_queue
-    is_first: cython.bint = resource._wl_is_plain and not len(cython.cast(list, queue))
-    if is_first:
-        try:
-            resource._wl_get(event)
-        except BaseException:
-            queue.append(event)
-            raise
-        if event._wl_state & TRIGGERED:
-            return 0
-    if type(queue) is list:
-        cython.cast(list, queue).append(event)
+    if is_put:
+        resource._trigger_put(None)
     else:
-        queue.append(event)
-    if is_first:
-        return 0
-    if resource._wl_is_plain:
-        return _serve_gets(resource)
-    event._wl_list()
-    resource._trigger_get(None)
+        resource._trigger_get(None)
     return 0
 
 
@@ -389,7 +324,7 @@ class Request(Put):
     @cython.exceptval(-1, check=False)
     def _wl_stand(self) -> cython.int:
         if self.resource._wl_is_plain:
-            return _serve_puts(self.resource)
+            return _serve(self.resource, True)
         self.resource._trigger_put(self._wl_shown())
         return 0
 
@@ -447,7 +382,7 @@ def _request(event: PriorityRequest, resource: BaseResource, priority: object, p
     event.preempt = preempt
     event.time = resource._env._wl_time()
     event.key = (priority, event.time, not preempt)
-    return _put(event, resource)
+    return _ask(event, resource, True)
 
 
 @cython.cclass
@@ -456,7 +391,7 @@ class Release(Get):
 
     def __init__(self, resource: Any, request: Any) -> None:
         self._wl_about = request
-        _get(self, resource)
+        _ask(self, resource, False)
 
     @property
     def request(self) -> Any:
@@ -490,13 +425,13 @@ class Resource(BaseResource):
 
     def request(self) -> Request:
         event: Request = Request.__new__(Request)
-        _put(event, self)
+        _ask(event, self, True)
         return event
 
     def release(self, request: Any) -> Release:
         event: Release = Release.__new__(Release)
         event._wl_about = request
-        _get(event, self)
+        _ask(event, self, False)
         return event
 
     @cython.cfunc
@@ -568,7 +503,7 @@ class ContainerPut(Put):
     def __init__(self, container: Any, amount: Any) -> None:
         _check_amount(amount)
         self._wl_about = amount
-        _put(self, container)
+        _ask(self, container, True)
 
     @property
     def amount(self) -> Any:
@@ -586,7 +521,7 @@ class ContainerGet(Get):
     def __init__(self, container: Any, amount: Any) -> None:
         _check_amount(amount)
         self._wl_about = amount
-        _get(self, container)
+        _ask(self, container, False)
 
     @property
     def amount(self) -> Any:
@@ -630,14 +565,14 @@ class Container(BaseResource):
         event: ContainerPut = ContainerPut.__new__(ContainerPut)
         _check_amount(amount)
         event._wl_about = amount
-        _put(event, self)
+        _ask(event, self, True)
         return event
 
     def get(self, amount: Any) -> ContainerGet:  # type: ignore[override]
         event: ContainerGet = ContainerGet.__new__(ContainerGet)
         _check_amount(amount)
         event._wl_about = amount
-        _get(event, self)
+        _ask(event, self, False)
         return event
 
     @cython.cfunc
@@ -668,7 +603,7 @@ class StorePut(Put):
 
     def __init__(self, store: Any, item: Any) -> None:
         self._wl_about = item
-        _put(self, store)
+        _ask(self, store, True)
 
     @property
     def item(self) -> Any:
@@ -694,7 +629,7 @@ class FilterStoreGet(StoreGet):
 
     def __init__(self, resource: Any, filter: Callable[[Any], bool] = _any_item) -> None:  # noqa: A002 - SimPy's name.
         self._wl_about = filter
-        _get(self, resource)
+        _ask(self, resource, False)
 
     @property
     def filter(self) -> Any:
@@ -721,12 +656,12 @@ class Store(BaseResource):
     def put(self, item: Any) -> StorePut:  # type: ignore[override]
         event: StorePut = StorePut.__new__(StorePut)
         event._wl_about = item
-        _put(event, self)
+        _ask(event, self, True)
         return event
 
     def get(self) -> StoreGet:
         event: StoreGet = StoreGet.__new__(StoreGet)
-        _get(event, self)
+        _ask(event, self, False)
         return event
 
     @cython.cfunc
@@ -784,7 +719,7 @@ class FilterStore(Store):
     def get(self, filter: Callable[[Any], bool] = _any_item) -> FilterStoreGet:  # noqa: A002 - SimPy's.
         event: FilterStoreGet = FilterStoreGet.__new__(FilterStoreGet)
         event._wl_about = filter
-        _get(event, self)
+        _ask(event, self, False)
         return event
 
     @cython.cfunc
