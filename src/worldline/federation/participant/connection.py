@@ -73,7 +73,7 @@ if not cython.compiled:  # Otherwise `connection.pxd` imports the compiled ones.
 # answer is kept until the next request goes out, and the last word of a run for good: a program that was interrupted
 # while it waited asks after it again.
 
-TELL_AFTER_S = 0.0005
+TELL_AFTER_S = _TELL_AFTER_S = 0.0005
 """How long what only tells may lie about before the next operation sends it: see `connection`."""
 
 PULSE_S = 0.05
@@ -442,7 +442,7 @@ class SocketConnection:
         if now - self._looked > _LOOK_AFTER_S:
             self._looked = now
             self.look()
-        return urgent or now - max(self.queued.written, self._heard) > TELL_AFTER_S
+        return urgent or now - max(self.queued.written, self._heard) > _TELL_AFTER_S
 
     # --- For the pulse ---
 

@@ -198,7 +198,7 @@ class Surroundings:
         self.give_back: Callable[[], None] | None = None  # None: they are the process's own.
 
 
-surroundings = Surroundings()
+surroundings = _surroundings = Surroundings()
 
 
 class Operations:
@@ -675,5 +675,5 @@ class Participant(Operations):
             return messages
         finally:
             self._waits = False
-            if surroundings.give_back is not None and not self.has_surroundings:
-                surroundings.give_back()
+            if _surroundings.give_back is not None and not self.has_surroundings:
+                _surroundings.give_back()
