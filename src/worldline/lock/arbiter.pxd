@@ -10,7 +10,7 @@ from worldline.lock.router cimport Router
 cdef long long FOREVER, TIME_MAX
 cdef Py_ssize_t _AS_AN_EVENT
 cdef object _OVER, _COMPUTING, _ADVANCING, _AWAITING, _PEEKING, _JOINED
-cdef object Peek, WorldlineError
+cdef object ASKING, Peek, WorldlineError
 
 
 cdef class Arbiter:

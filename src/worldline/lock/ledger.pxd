@@ -91,6 +91,7 @@ cdef class Ledger:
     cdef object _waited
 
     cpdef long long stands(self)
+    cpdef bint may_give(self, long long until) except -1
     cpdef list take_outbox(self)
     cpdef hand_over(self, list taken)
     @cython.locals(row=StateRow)

@@ -44,10 +44,12 @@ def parse_time(text: str, what: str = "a time") -> int:
 
 def as_time(value: TimeLike, what: str = "a time") -> int:
     """Take a time as nanoseconds, text or a timedelta; refuse floats, which can't say what they mean exactly."""
+    if type(value) is int and 0 <= value <= TIME_MAX:  # As nearly always.
+        return value
     if isinstance(value, str):
         known = _KNOWN.get(value)
         return _learnt(value, what) if known is None else known
-    time = value if type(value) is int else _as_int(value)
+    time = _as_int(value)
     if time is None and isinstance(value, timedelta):
         time = value // _MICROSECOND * US
     if time is None:

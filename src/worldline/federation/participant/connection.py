@@ -236,7 +236,7 @@ class Eagerness:
     """Of one end of a connection, or of several. `since` is always when it began to wait."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+        self._clock = None if clock is time.monotonic else clock  # None: that one, which needn't be called by Python.
         self._brisk = False  # What was last waited for came soon.
         self._lost_s = 0.0  # How long another process had the processor, if what came of it isn't known yet.
         self._resumes = 0.0  # When it may ask again.
@@ -247,12 +247,12 @@ class Eagerness:
 
     def asks_again(self, since: float) -> bool:
         """Let others have the processor; return whether to ask again then."""
-        before = self._clock()
+        before = monotonic() if self._clock is None else self._clock()
         if self._lost_s:
             self._resumes = before + _PAUSES * self._lost_s
             return False
         yield_processor()
-        now = self._clock()
+        now = monotonic() if self._clock is None else self._clock()
         took = now - before
         if took > _VERY_LONG_S:
             self._resumes = now + _PAUSES * took
