@@ -142,9 +142,7 @@ def test_a_payload_is_hashed_the_same_however_long_it_is(size: int) -> None:
 
 
 @given(st.lists(messages, max_size=70), numbers, texts, payloads)
-def test_what_is_written_in_c_is_what_msgspec_writes(
-    heard: list[Message], at: int, topic: str, payload: bytes
-) -> None:
+def test_what_is_written_in_c_is_what_msgspec_writes(heard: list[Message], at: int, topic: str, payload: bytes) -> None:
     journal = Journal()
     journal.note_sent(at, topic, payload)
     journal.note_received(at, heard)

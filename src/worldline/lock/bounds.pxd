@@ -1,7 +1,7 @@
 cimport cython
 
 cdef long long FOREVER
-cdef object heapify, heappop, heappush, heapreplace
+cdef object heappop, heappush, heapreplace
 
 
 cdef class Clock:

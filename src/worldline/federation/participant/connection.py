@@ -226,7 +226,7 @@ def failure(cause: str, at: int | None = None) -> bytes:
 # could be quicker.
 
 _ASKED_S = 0.0002
-_BRISK_S = 2 * _ASKED_S
+_BRISK_S = 2 * _ASKED_S  # Being woken takes time, too.
 _LONG_S = 0.00005
 _VERY_LONG_S = 0.0003
 _PAUSES = 64  # For so many times as long as it took one doesn't ask.
@@ -264,7 +264,8 @@ class Eagerness:
 
     def came(self, since: float, now: float) -> None:
         """Note when something has come."""
-        self._brisk = now - since < _BRISK_S
+        # What came after it had stopped asking was asked for in vain: so it goes in rings.
+        self._brisk = now - since < (_ASKED_S if self._brisk else _BRISK_S)
         self._lost_s = 0.0
 
 

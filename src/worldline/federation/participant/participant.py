@@ -588,7 +588,7 @@ class Participant(Operations):
         self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"
     ) -> list[Message]:
         """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
-        return self._advanced(to, by, clock)
+        return Participant._advanced(self, to, by, clock)
 
     def next(
         self,
@@ -604,7 +604,7 @@ class Participant(Operations):
         as anything can arrive: an empty result then means that the run has ended for this participant. With a
         `promise`, first promise to send nothing before then: cheaper than to do so on its own.
         """
-        return self._come(until, within, promise, clock)
+        return Participant._come(self, until, within, promise, clock)
 
     def peek(self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true") -> int:
         """Return when the next message arrives, or a time before which none does, and stay where you are.

@@ -10,7 +10,6 @@ from worldline.wire.codec cimport (
 
 
 cdef object _OVER, Fail, Grant, Over
-cdef Py_ssize_t _TURN
 
 
 cdef class Host
