@@ -16,8 +16,8 @@ import pytest
 from worldline.builds import build
 from worldline.federation import sockets
 from worldline.federation.server import run_journal
-from worldline.federation.server.connection import READ, WRITE, SocketWatch, socket_watch
-from worldline.federation.sockets import wake_every
+from worldline.federation.server.connection import SocketWatch, socket_watch
+from worldline.federation.sockets import READ, WRITE, wake_every
 
 KINDS: dict[str, Any] = {"Python": sockets.SocketCalls}
 if build == "compiled":
@@ -169,6 +169,27 @@ def test_a_lock_keeps_other_threads_out(kinds: tuple[Any, Any]) -> None:
         lock.release()
         waits.join(10)
         assert not waits.is_alive()
+
+
+@pytest.mark.parametrize("kinds", LOCKS.values(), ids=LOCKS)
+def test_of_many_threads_each_gets_a_lock_and_one_at_a_time(kinds: tuple[Any, Any]) -> None:
+    for kind in kinds:
+        lock, held, most = kind(), list[int](), list[int]()
+
+        def work(lock: Any = lock, held: list[int] = held, most: list[int] = most) -> None:
+            for _ in range(100):
+                with lock:
+                    held.append(1)
+                    os.sched_yield()  # So that others ask for it meanwhile.
+                    most.append(len(held))
+                    held.pop()
+
+        workers = [threading.Thread(target=work, daemon=True) for _ in range(8)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(60)
+        assert most == [1] * 800
 
 
 @pytest.mark.parametrize("kinds", LOCKS.values(), ids=LOCKS)

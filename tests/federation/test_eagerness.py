@@ -42,6 +42,15 @@ def test_it_doesnt_ask_for_long() -> None:
     assert eagerness.asks(0.0002)  # The next time it does.
 
 
+def test_who_asked_in_vain_sleeps_the_next_time() -> None:
+    eagerness = Eagerness(Ticks(0.0))
+    for _ in range(3):  # As in a ring, where the others take longer than it asks.
+        eagerness.came(0.0, 0.0003)
+        assert eagerness.asks(0.0)
+        eagerness.came(0.0, 0.0003)
+        assert not eagerness.asks(0.0)
+
+
 def pause_after(eagerness: Eagerness, now: float) -> int:
     """Return for how many milliseconds it doesn't ask."""
     return next(pause for pause in range(1000) if eagerness.asks(now + pause / 1000 + 1e-6))

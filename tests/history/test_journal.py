@@ -7,8 +7,11 @@ from hashlib import blake2b
 from itertools import permutations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import msgpack
 
+from tests.wire.strategies import messages, numbers, payloads, texts
 from worldline.history.journal import DIGEST_SIZE, Journal, Noted, Received, Sent, run_digest
 from worldline.model import Message
 
@@ -136,6 +139,27 @@ def test_a_payload_is_hashed_the_same_however_long_it_is(size: int) -> None:
     heard = [(1, 10, *FIRST._replace(payload=payload)), (1, 10, *SECOND)]
     expected = blake2b(b"".join(map(msgpack.encode, notes + heard)), digest_size=DIGEST_SIZE)
     assert journal.digest() == expected.digest()
+
+
+@given(st.lists(messages, max_size=70), numbers, texts, payloads)
+def test_what_is_written_in_c_is_what_msgspec_writes(heard: list[Message], at: int, topic: str, payload: bytes) -> None:
+    journal = Journal()
+    journal.note_sent(at, topic, payload)
+    journal.note_received(at, heard)
+    journal.note_fate(at, topic)
+    notes = [(0, 0, at, topic, payload), *[(1, at, *message) for message in heard], (2, at, topic.encode())]
+    expected = blake2b(b"".join(map(msgpack.encode, notes)), digest_size=DIGEST_SIZE)
+    assert journal.digest() == expected.digest()
+
+
+def test_what_is_taken_back_is_in_no_digest() -> None:
+    journal = Journal()
+    journal.note_sent(5, "red", b"ok")
+    journal.mark()
+    journal.note_received(10, [FIRST, SECOND._replace(payload=bytes(2**17))])
+    journal.take_back()
+    journal.note_received(10, [FIRST])
+    assert journal.digest() == tiny().digest()
 
 
 def test_what_is_long_isnt_kept_in_order_to_be_hashed() -> None:

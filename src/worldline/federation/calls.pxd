@@ -30,7 +30,10 @@ cpdef double monotonic()
 
 
 cdef class Mutex:
-    cdef PyThread_type_lock _lock
+    cdef bint _held
+    cdef bint _called
+    cdef Py_ssize_t _waiting
+    cdef PyThread_type_lock _bell
 
     cpdef __enter__(self)
     cpdef release(self)

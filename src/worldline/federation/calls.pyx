@@ -268,16 +268,22 @@ cpdef double monotonic():
 
 
 cdef class Mutex:
-    """A `threading.Lock`; in a `with` statement of a compiled module it costs a fraction of one."""
+    """A `threading.Lock`; in a `with` statement of a compiled module it costs a fraction of one.
+
+    It is no more than a note whether it is held, since other threads run only where these lines let them. They wait for
+    the bell, a lock of the system's, which is rung for one of them at a time.
+    """
 
     def __cinit__(self):
-        self._lock = PyThread_allocate_lock()
-        if self._lock is NULL:
+        self._bell = PyThread_allocate_lock()
+        if self._bell is NULL:
             raise MemoryError
+        PyThread_acquire_lock(self._bell, NOWAIT_LOCK)
 
     cpdef __enter__(self):
-        if not PyThread_acquire_lock(self._lock, NOWAIT_LOCK):
+        if self._held:
             self._wait()
+        self._held = True
 
     @property
     def __exit__(self):
@@ -289,26 +295,34 @@ cdef class Mutex:
 
     cdef _wait(self):
         cdef PyLockStatus status
-        while True:
-            with nogil:
-                status = PyThread_acquire_lock_timed(self._lock, -1, 1)
-            if status == PY_LOCK_ACQUIRED:
-                return
-            PyErr_CheckSignals()
+        self._waiting += 1
+        try:
+            while self._held:  # Another may have been quicker, after the bell, too.
+                with nogil:
+                    status = PyThread_acquire_lock_timed(self._bell, -1, 1)
+                if status == PY_LOCK_ACQUIRED:
+                    self._called = False
+                else:
+                    PyErr_CheckSignals()
+        finally:
+            self._waiting -= 1
 
     def acquire(self, bint blocking=True):
         """Take it; if it isn't to be waited for, return whether it could be taken."""
-        if not blocking:
-            return bool(PyThread_acquire_lock(self._lock, NOWAIT_LOCK))
+        if self._held and not blocking:
+            return False
         self.__enter__()
         return True
 
     cpdef release(self):
-        PyThread_release_lock(self._lock)
+        self._held = False
+        if self._waiting and not self._called:
+            self._called = True
+            PyThread_release_lock(self._bell)
 
     def __dealloc__(self):
-        if self._lock is not NULL:
-            PyThread_free_lock(self._lock)
+        if self._bell is not NULL:
+            PyThread_free_lock(self._bell)
 
 
 cdef class ReentrantMutex(Mutex):
@@ -323,18 +337,15 @@ cdef class ReentrantMutex(Mutex):
 
     def acquire(self, bint blocking=True):
         cdef unsigned long thread = PyThread_get_thread_ident()
-        if not blocking and not (self._depth and self._owner == thread):
-            if not PyThread_acquire_lock(self._lock, NOWAIT_LOCK):
-                return False
-            self._owner, self._depth = thread, 1
-        else:
-            self.__enter__()
+        if not blocking and self._depth and self._owner != thread:
+            return False
+        self.__enter__()
         return True
 
     cpdef release(self):
         self._depth -= 1
         if not self._depth:
-            PyThread_release_lock(self._lock)
+            Mutex.release(self)
 
 
 cdef enum:

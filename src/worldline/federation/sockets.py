@@ -243,6 +243,8 @@ _PROBES, _UNACKNOWLEDGED, _LAST_HEARD_MS, _INFO_SIZE = 3, 24, 56, 60  # Where th
 
 CLOSED = "the server closed the connection"
 
+READ, WRITE = 0x001, 0x004  # POLLIN and POLLOUT, and EPOLLIN and EPOLLOUT on Linux: the same everywhere.
+
 READ_LEAST = 448
 """How much is read at a time at first: enough for what is usually said, and memory that Python has at hand."""
 

@@ -10,12 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, msgpack
 
 from worldline.history.resumable_hash import HashState, ResumableHash
 from worldline.model.message import Message
+
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:  # Otherwise `journal.pxd` imports those that do in C what most entries take.
+
+    def _left_to_msgspec(*_: object) -> Any:
+        return None
+
+    packed_sent = packed_received = _left_to_msgspec
 
 DIGEST_SIZE = 16
 
@@ -69,7 +84,7 @@ class Journal:
 
     def __init__(self, *, keep: bool = False) -> None:
         self._hash: Any = blake2b(digest_size=DIGEST_SIZE)
-        self._unhashed: list[tuple[object, ...]] = []  # Hashing many together costs much less than one by one.
+        self._unhashed: list[bytes] = []  # Hashing many together costs much less than one by one.
         self._weight = 0  # How long their payloads are, together.
         self.entries: list[Entry] | None = [] if keep else None
         self.asides: list[tuple[int, Aside]] = []
@@ -93,7 +108,11 @@ class Journal:
         self.received = self._marked_received
 
     def note_sent(self, at: int, topic: str, payload: bytes) -> None:
-        self._unhashed.append((_SENT, self.sent, at, topic, payload))
+        packed: bytes | None = packed_sent(self.sent, at, topic, payload)
+        if packed is not None:
+            self._unhashed.append(packed)
+        else:
+            self._put((_SENT, self.sent, at, topic, payload))
         if self.entries is not None:
             self.entries.append(Sent(self.sent, at, topic, payload))
         self.sent += 1
@@ -105,9 +124,12 @@ class Journal:
         # Before and not after: it may be taken back.
         if len(self._unhashed) >= _HASH_EVERY or self._weight >= _HEAVY:
             self._catch_up()
-        received = (_RECEIVED, now)
         for message in messages:
-            self._unhashed.append(received + message)
+            packed: bytes | None = packed_received(now, message)
+            if packed is not None:
+                self._unhashed.append(packed)
+            else:
+                self._put((_RECEIVED, now, *message))
             self._weight += len(message.payload)
         if self.entries is not None:
             self.entries += [Received(now, message) for message in messages]
@@ -115,7 +137,7 @@ class Journal:
 
     def note_fate(self, at: int, what: str) -> None:
         """Note what has happened to the participant: a crash, a hang, an emergency stop."""
-        self._unhashed.append((_BEFELL, at, what.encode()))
+        self._put((_BEFELL, at, what.encode()))
         if self.entries is not None:
             self.entries.append(Befell(at, what))
 
@@ -155,25 +177,23 @@ class Journal:
         digest: bytes = self._hash.digest()
         return digest
 
-    def _catch_up(self) -> None:
-        if self._weight >= _HEAVY:
-            for note in self._unhashed:
-                self._hash_one(note, note[-1])  # type: ignore[arg-type] # The last of each is its payload.
+    def _put(self, entry: tuple[Any, ...]) -> None:
+        """Encode an entry, of which the last is a payload."""
+        payload: bytes = entry[-1]
+        if len(payload) < _HEAVY:
+            self._unhashed.append(_encode(entry))
         else:
-            # Encoded together they are a list: what its items are encoded to, behind its head.
-            count = len(self._unhashed)
-            head = 1 if count < 16 else 3 if count < 2**16 else 5
-            self._hash.update(memoryview(_encode(self._unhashed))[head:])
+            without = _encode((*entry[:-1], b""))[:-2]
+            self._unhashed += (without + _HEAVY_HEAD + len(payload).to_bytes(4, "big"), payload)
+
+    def _catch_up(self) -> None:
+        if self._weight < _HEAVY:
+            self._hash.update(b"".join(self._unhashed))
+        else:
+            for part in self._unhashed:
+                self._hash.update(part)
         self._unhashed.clear()
         self._weight = 0
-
-    def _hash_one(self, note: tuple[object, ...], payload: bytes) -> None:
-        if len(payload) < _HEAVY:
-            self._hash.update(_encode(note))
-            return
-        without = _encode((*note[:-1], b""))[:-2]
-        self._hash.update(without + _HEAVY_HEAD + len(payload).to_bytes(4, "big"))
-        self._hash.update(payload)
 
 
 def run_digest(participants: Iterable[tuple[str, int, bytes]]) -> bytes:

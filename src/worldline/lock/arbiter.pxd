@@ -1,6 +1,7 @@
 cimport cython
 
 from worldline.history.observer cimport Observer
+from worldline.lock._words cimport Advance, Grant, Next, Publish
 from worldline.lock.bounds cimport Bounds
 from worldline.lock.member cimport Inbox
 from worldline.lock.member cimport Member
@@ -9,7 +10,7 @@ from worldline.lock.router cimport Router
 cdef long long FOREVER, TIME_MAX
 cdef Py_ssize_t _AS_AN_EVENT
 cdef object _OVER, _COMPUTING, _ADVANCING, _AWAITING, _PEEKING, _JOINED
-cdef object Publish, Next, Advance, Peek, Grant, WorldlineError
+cdef object ASKING, Peek, WorldlineError
 
 
 cdef class Arbiter:
@@ -46,11 +47,11 @@ cdef class Arbiter:
     cpdef tell_if_due(self)
     cdef _take(self, Member member, event)
     @cython.locals(at="long long", topic=str, payload=bytes, waiting=Member)
-    cdef _publish(self, Member member, event)
+    cdef _publish(self, Member member, Publish event)
     @cython.locals(to="long long")
-    cdef _advance(self, Member member, event)
+    cdef _advance(self, Member member, Advance event)
     @cython.locals(until="long long", held="long long")
-    cdef _next(self, Member member, event)
+    cdef _next(self, Member member, Next event)
     cdef _wait(self, Member member, long long until)
     @cython.locals(goal="long long")
     cdef _ask(self, Member member)

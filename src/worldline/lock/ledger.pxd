@@ -1,11 +1,12 @@
 cimport cython
 
 from worldline.history.journal cimport Journal
+from worldline.lock._words cimport Advance, Grant, Next, Promise, Publish, Reached
 from worldline.lock.states cimport StateRow
 from worldline.model.clock cimport RunningClock
 
 cdef long long FOREVER, TIME_MAX
-cdef object Publish, Advance, Next, Peek, Promise, Reached, Grant, StartRun, Abort
+cdef object Peek, StartRun, Abort
 cdef object as_time
 cdef RunningClock TRUE_TIME
 cdef StateRow _ACTING, _ADVANCING, _AWAITING, _PEEKING
@@ -90,6 +91,7 @@ cdef class Ledger:
     cdef object _waited
 
     cpdef long long stands(self)
+    cpdef bint may_give(self, long long until) except -1
     cpdef list take_outbox(self)
     cpdef hand_over(self, list taken)
     @cython.locals(row=StateRow)
@@ -100,9 +102,9 @@ cdef class Ledger:
     @cython.locals(undo=Undo, topics=Subscriptions)
     cpdef take_back(self)
     @cython.locals(waited=StateRow)
-    cdef list _answered(self, grant)
+    cdef list _answered(self, Grant grant)
     @cython.locals(horizon="long long", messages=list, final=bint, held=list)
-    cdef _take_in(self, grant)
+    cdef _take_in(self, Grant grant)
     @cython.locals(first="long long", arrival="long long")
     cdef bint _wakes(self, long long horizon, list messages) except -1
     @cython.locals(target="long long")

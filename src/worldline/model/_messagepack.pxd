@@ -43,9 +43,10 @@ cdef inline void put_head(Writer* out, unsigned char kind, unsigned long long nu
 
 cdef inline void put_number(Writer* out, number) noexcept:
     cdef int overflows = 0
-    cdef long long value = -1
-    if type(number) is int:
-        value = as_number(number, &overflows)
+    put_natural(out, as_number(number, &overflows) if type(number) is int else -1)
+
+
+cdef inline void put_natural(Writer* out, long long value) noexcept:
     if value < 0:
         out.fits = False
     elif value < 0x80:
@@ -94,6 +95,18 @@ cdef inline void put_payload(Writer* out, payload) noexcept:
 
 cdef inline void put_list(Writer* out, Py_ssize_t length) noexcept:
     put_length(out, length, 0x90, 15, 0xDC)
+
+
+cdef inline int put_message(Writer* out, tuple message) except -1:
+    """Write the seven fields of a message."""
+    put_number(out, message[0])
+    put_number(out, message[1])
+    put_text(out, message[2])
+    put_number(out, message[3])
+    put_number(out, message[4])
+    put_text(out, message[5])
+    put_payload(out, message[6])
+    return 0
 
 
 cdef inline int put_value(Writer* out, value) except -1:

@@ -1,9 +1,19 @@
 # What Python's C interface has and Cython's declarations of it don't.
 
-from cpython.object cimport PyObject, PyTypeObject
-
-
-cdef inline object new_tuple(kind, tuple fields):
-    """Return `tuple.__new__(kind, fields)`, at a third of the price."""
-    cdef tuple arguments = (fields,)
-    return (<PyTypeObject*>tuple).tp_new(kind, <PyObject*>arguments, NULL)
+cdef extern from *:
+    """
+    static PyObject *worldline_new_tuple(PyObject *kind, PyObject *fields) {
+        Py_ssize_t size = PyTuple_GET_SIZE(fields);
+        PyObject *made = PyType_GenericAlloc((PyTypeObject *)kind, size);
+        if (made == NULL)
+            return NULL;
+        for (Py_ssize_t place = 0; place < size; place++)
+            PyTuple_SET_ITEM(made, place, Py_NewRef(PyTuple_GET_ITEM(fields, place)));
+    #if PY_VERSION_HEX >= 0x030E0000
+        ((PyTupleObject *)made)->ob_hash = -1;
+    #endif
+        return made;
+    }
+    """
+    # `tuple.__new__(kind, fields)` of a NamedTuple, at a sixth of the price.
+    object new_tuple "worldline_new_tuple"(kind, tuple fields)

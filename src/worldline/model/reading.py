@@ -49,7 +49,7 @@ def as_time(value: TimeLike, what: str = "a time") -> int:
     if isinstance(value, str):
         known = _KNOWN.get(value)
         return _learnt(value, what) if known is None else known
-    time = value if type(value) is int else _as_int(value)
+    time = _as_int(value)
     if time is None and isinstance(value, timedelta):
         time = value // _MICROSECOND * US
     if time is None:

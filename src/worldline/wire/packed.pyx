@@ -11,17 +11,12 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.string cimport memcmp
 
+from worldline.lock._words cimport Advance, Grant, Next, Promise, Publish, Reached
 from worldline.model._messagepack cimport (
-    ROOM, Writer, append, put_bytes, put_head, put_list, put_number, put_payload, put_text, utf8_of
+    ROOM, Writer, append, put_bytes, put_head, put_list, put_message, put_number, put_payload, put_text, utf8_of
 )
 from worldline.model._native cimport new_tuple
 
-from worldline.lock.events import Advance as _Advance
-from worldline.lock.events import Grant as _Grant
-from worldline.lock.events import Next as _Next
-from worldline.lock.events import Promise as _Promise
-from worldline.lock.events import Publish as _Publish
-from worldline.lock.events import Reached as _Reached
 from worldline.model.message import Message as _Message
 
 cdef enum:
@@ -31,8 +26,7 @@ cdef enum:
 
 cdef long long NUMBER_MAX = 1LL << 62  # As `Int64` has it.
 
-cdef object Advance = _Advance, Grant = _Grant, Next = _Next, Promise = _Promise, Publish = _Publish
-cdef object Reached = _Reached, Message = _Message
+cdef object Message = _Message
 
 cdef list names = [""] * NAMES  # Those that were read last: the same few come again and again.
 
@@ -67,22 +61,22 @@ cpdef bytes packed_events(list events, Py_ssize_t longest):
             kind = type(event)
             if kind is Publish:
                 put_bytes(&out, b"\x94\xA7publish", 9)
-                put_text(&out, event.topic)
-                put_payload(&out, event.payload)
-                put_number(&out, event.at)
+                put_text(&out, (<Publish>event).topic)
+                put_payload(&out, (<Publish>event).payload)
+                put_number(&out, (<Publish>event).at)
             elif kind is Next:
                 put_bytes(&out, b"\x93\xA4next", 6)
-                put_number(&out, event.until)
-                put_number(&out, event.held)
+                put_number(&out, (<Next>event).until)
+                put_number(&out, (<Next>event).held)
             elif kind is Advance:
                 put_bytes(&out, b"\x92\xA7advance", 9)
-                put_number(&out, event.to)
+                put_number(&out, (<Advance>event).to)
             elif kind is Promise:
                 put_bytes(&out, b"\x92\xA7promise", 9)
-                put_number(&out, event.until)
+                put_number(&out, (<Promise>event).until)
             elif kind is Reached:
                 put_bytes(&out, b"\x92\xA7reached", 9)
-                put_number(&out, event.now)
+                put_number(&out, (<Reached>event).now)
             else:
                 return None
             if not out.fits:
@@ -93,12 +87,11 @@ cpdef bytes packed_events(list events, Py_ssize_t longest):
     return PyBytes_FromStringAndSize(<char*>room, size) if size else None
 
 
-cpdef bint pack_grant(bytearray sent, grant, Py_ssize_t longest) except -1:
+cpdef bint pack_grant(bytearray sent, Grant grant, Py_ssize_t longest) except -1:
     """Put a grant as a frame behind what is to be sent; False: it isn't written here."""
     cdef unsigned char room[ROOM]
     cdef Writer out
     cdef list messages = grant.messages
-    cdef tuple fields
     cdef Py_ssize_t size
     begin(&out, room)
     try:
@@ -109,15 +102,8 @@ cpdef bint pack_grant(bytearray sent, grant, Py_ssize_t longest) except -1:
         for message in messages:
             if type(message) is not Message or not out.fits:
                 return False
-            fields = <tuple>message
             put_head(&out, 0x97, 0, 0)
-            put_number(&out, fields[0])
-            put_number(&out, fields[1])
-            put_text(&out, fields[2])
-            put_number(&out, fields[3])
-            put_number(&out, fields[4])
-            put_text(&out, fields[5])
-            put_payload(&out, fields[6])
+            put_message(&out, <tuple>message)
     except UnicodeEncodeError:
         return False
     final = grant.final

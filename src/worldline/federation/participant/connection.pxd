@@ -8,7 +8,7 @@ cdef int _AT_ONCE
 cdef Py_ssize_t _LEAST
 cdef object Grant, Deliver, Recalled, Restore, StartRun
 cdef list _NOTHING
-cdef double _ASKED_S, _BRISK_S, _LONG_S, _VERY_LONG_S, _PAUSES
+cdef double _ASKED_S, _BRISK_S, _LONG_S, _VERY_LONG_S, _PAUSES, _LOOK_AFTER_S, _TELL_AFTER_S
 
 
 cdef class Conversation:

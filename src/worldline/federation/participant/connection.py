@@ -73,7 +73,7 @@ if not cython.compiled:  # Otherwise `connection.pxd` imports the compiled ones.
 # answer is kept until the next request goes out, and the last word of a run for good: a program that was interrupted
 # while it waited asks after it again.
 
-TELL_AFTER_S = 0.0005
+TELL_AFTER_S = _TELL_AFTER_S = 0.0005
 """How long what only tells may lie about before the next operation sends it: see `connection`."""
 
 PULSE_S = 0.05
@@ -226,7 +226,7 @@ def failure(cause: str, at: int | None = None) -> bytes:
 # could be quicker.
 
 _ASKED_S = 0.0002
-_BRISK_S = 2 * _ASKED_S
+_BRISK_S = 2 * _ASKED_S  # Being woken takes time, too.
 _LONG_S = 0.00005
 _VERY_LONG_S = 0.0003
 _PAUSES = 64  # For so many times as long as it took one doesn't ask.
@@ -236,7 +236,7 @@ class Eagerness:
     """Of one end of a connection, or of several. `since` is always when it began to wait."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+        self._clock = None if clock is time.monotonic else clock  # None: that one, which needn't be called by Python.
         self._brisk = False  # What was last waited for came soon.
         self._lost_s = 0.0  # How long another process had the processor, if what came of it isn't known yet.
         self._resumes = 0.0  # When it may ask again.
@@ -247,12 +247,12 @@ class Eagerness:
 
     def asks_again(self, since: float) -> bool:
         """Let others have the processor; return whether to ask again then."""
-        before = self._clock()
+        before = monotonic() if self._clock is None else self._clock()
         if self._lost_s:
             self._resumes = before + _PAUSES * self._lost_s
             return False
         yield_processor()
-        now = self._clock()
+        now = monotonic() if self._clock is None else self._clock()
         took = now - before
         if took > _VERY_LONG_S:
             self._resumes = now + _PAUSES * took
@@ -264,7 +264,8 @@ class Eagerness:
 
     def came(self, since: float, now: float) -> None:
         """Note when something has come."""
-        self._brisk = now - since < _BRISK_S
+        # What came after it had stopped asking was asked for in vain: so it goes in rings.
+        self._brisk = now - since < (_ASKED_S if self._brisk else _BRISK_S)
         self._lost_s = 0.0
 
 
@@ -442,7 +443,7 @@ class SocketConnection:
         if now - self._looked > _LOOK_AFTER_S:
             self._looked = now
             self.look()
-        return urgent or now - max(self.queued.written, self._heard) > TELL_AFTER_S
+        return urgent or now - max(self.queued.written, self._heard) > _TELL_AFTER_S
 
     # --- For the pulse ---
 

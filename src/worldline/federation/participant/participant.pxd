@@ -22,6 +22,13 @@ cdef class ParticipantClock:
     cdef long long _step(self, by) except? -1
 
 
+cdef class Surroundings:
+    cdef public object give_back
+
+
+cdef Surroundings _surroundings
+
+
 cdef class Operations:
     cdef dict __dict__  # Programs may keep things there.
     cdef public Ledger _ledger

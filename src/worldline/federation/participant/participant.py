@@ -198,7 +198,7 @@ class Surroundings:
         self.give_back: Callable[[], None] | None = None  # None: they are the process's own.
 
 
-surroundings = Surroundings()
+surroundings = _surroundings = Surroundings()
 
 
 class Operations:
@@ -588,7 +588,7 @@ class Participant(Operations):
         self, to: TimeLike | None = None, *, by: TimeLike | None = None, clock: ClockName = "true"
     ) -> list[Message]:
         """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
-        return self._advanced(to, by, clock)
+        return Participant._advanced(self, to, by, clock)
 
     def next(
         self,
@@ -604,7 +604,7 @@ class Participant(Operations):
         as anything can arrive: an empty result then means that the run has ended for this participant. With a
         `promise`, first promise to send nothing before then: cheaper than to do so on its own.
         """
-        return self._come(until, within, promise, clock)
+        return Participant._come(self, until, within, promise, clock)
 
     def peek(self, until: TimeLike | None = None, *, within: TimeLike | None = None, clock: ClockName = "true") -> int:
         """Return when the next message arrives, or a time before which none does, and stay where you are.
@@ -675,5 +675,5 @@ class Participant(Operations):
             return messages
         finally:
             self._waits = False
-            if surroundings.give_back is not None and not self.has_surroundings:
-                surroundings.give_back()
+            if _surroundings.give_back is not None and not self.has_surroundings:
+                _surroundings.give_back()

@@ -8,6 +8,7 @@ from worldline.wire.codec cimport Frames
 
 
 cdef Py_ssize_t _LEAST
+cdef int READ, WRITE
 
 
 cdef class SocketWatch:

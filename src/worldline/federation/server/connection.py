@@ -22,7 +22,7 @@ from worldline.federation.server.limits import files_left, no_file_left
 from worldline.federation.server.operating import OperatorDesk
 from worldline.federation.server.session import OtherEnd, Session
 from worldline.federation.server.trunk import Trunk
-from worldline.federation.sockets import READ_LEAST, breakage, configure, is_unreachable, next_read
+from worldline.federation.sockets import READ, READ_LEAST, WRITE, breakage, configure, is_unreachable, next_read
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -38,7 +38,6 @@ if not cython.compiled:  # Otherwise `connection.pxd` imports the compiled ones.
 # Which sockets are ready. `selectors` would make an object in Python for each; a server asks a hundred thousand times a
 # second.
 
-READ, WRITE = 0x001, 0x004  # POLLIN and POLLOUT, and EPOLLIN and EPOLLOUT on Linux: the same everywhere.
 _HAS_EPOLL = hasattr(select, "epoll")
 _UNIT = 1 if _HAS_EPOLL else 1000  # What is waited for is given in seconds, or in milliseconds.
 

@@ -24,13 +24,13 @@ from worldline.federation.address import Address, parse_address
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant.declaration import Declaration, Declared, Plain, as_agreement
 from worldline.federation.registry import enter
-from worldline.federation.server.connection import READ, ServerConnections, ServerTurns, SocketWatch, socket_watch
+from worldline.federation.server.connection import ServerConnections, ServerTurns, SocketWatch, socket_watch
 from worldline.federation.server.host import Host
 from worldline.federation.server.limits import Limits, LossPolicy, check_policy
 from worldline.federation.server.operating import OPERATORS_MAX, Milestones, OperatorDesk
 from worldline.federation.server.resident import FAREWELL_S, ResidentParticipant
 from worldline.federation.server.session import Session
-from worldline.federation.sockets import remember, server_context
+from worldline.federation.sockets import READ, remember, server_context
 from worldline.history.observer import Observer
 from worldline.history.outcome import Watch
 from worldline.lock import Phase, State
