@@ -10,7 +10,7 @@ cdef bytes _HEAVY_HEAD
 
 
 cdef inline bytes packed_sent(long long sequence, long long at, str topic, bytes payload):
-    """Return the entry of a digest that has this in it, `[0, sequence, at, topic, payload]`; None: it isn't written here."""
+    """Return an entry of a digest, `[0, sequence, at, topic, payload]`; None: it isn't written here."""
     cdef unsigned char room[ROOM]
     cdef Writer out
     out.at, out.end, out.fits = room, room + ROOM, True
@@ -26,7 +26,7 @@ cdef inline bytes packed_sent(long long sequence, long long at, str topic, bytes
 
 
 cdef inline bytes packed_received(long long now, message):
-    """Return the entry of a digest that has this in it, `[1, now, *message]`; None: it isn't written here."""
+    """Return an entry of a digest, `[1, now, *message]`; None: it isn't written here."""
     cdef unsigned char room[ROOM]
     cdef Writer out
     out.at, out.end, out.fits = room, room + ROOM, True

@@ -1,6 +1,6 @@
-# The words of a hop (`events.py`), as C reads them: nothing is looked up for a field. It lies where the slot of its name
-# does, and slots are sorted by name. How many there are is checked when a module that has this is imported, and their
-# order by the tests of what is packed and unpacked.
+# The words of a hop (`events.py`) as C reads them: a field of a Struct lies where the slot of its name does, and slots
+# are sorted by their names. So nothing is looked up for one. How many there are is checked on importing, and their
+# order by the tests of `packed.pyx`.
 
 cdef extern from *:
     """
