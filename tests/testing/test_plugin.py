@@ -17,6 +17,7 @@ from worldline.testing.simulated import test as simulated
 
 TESTS = """
 import asyncio
+import pathlib
 import socket
 import time
 import worldline
@@ -86,6 +87,17 @@ async def relay(counter):
 async def test_a_host_that_needs_another(relay):
     await asyncio.sleep(2)
     assert await call(b"get\\n") == b"7\\n"
+
+@worldline.host(folder="disk", volatile=True)
+async def keeper():
+    pathlib.Path("made").write_text(pathlib.Path("there").read_text())
+    async with await asyncio.start_server(lambda reader, writer: writer.close(), port=8082) as server:
+        await server.serve_forever()
+
+@worldline.test(seeds=2)
+async def test_a_host_with_a_disk(keeper):
+    await asyncio.sleep(1)
+    await asyncio.open_connection("keeper", 8082)
 
 @worldline.test(seeds=2, until="2s")
 async def test_that_never_ends(counter):
@@ -166,6 +178,8 @@ def run_pytest(folder: Path, *arguments: str) -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("simulated")
     (folder / "test_services.py").write_text(TESTS)
+    (folder / "disk").mkdir()
+    (folder / "disk" / "there").write_text("kept")
     (folder / "server.py").write_text(SERVER)
     (folder / "pytest.ini").write_text("[pytest]\n")
     return folder
@@ -184,6 +198,7 @@ def test_what_is_sound_passes_and_what_is_not_fails(output: str) -> None:
         "one_by_one": "PASSED",
         "a_script_over_blocking_sockets": "PASSED",
         "a_host_that_needs_another": "PASSED",
+        "a_host_with_a_disk": "PASSED",
         "that_never_ends": "FAILED",
         "that_sleeps": "FAILED",
         "a_property": "FAILED",

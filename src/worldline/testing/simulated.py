@@ -68,18 +68,34 @@ class SimulatedHost:
         return self.name
 
 
-def host(what: Function | str | Path, *arguments: str, module: bool = False) -> Any:
+class HostOptions(TypedDict, total=False):
+    """The keywords of `host`: those of a `Machine`."""
+
+    module: bool
+    folder: str | Path | None
+    volatile: bool
+    allow: Sequence[str]
+
+
+def host(what: Function | str | Path | None = None, *arguments: str, **options: Unpack[HostOptions]) -> Any:
     """Make a fixture that is a host, and runs something: an async function, a function, or a script with arguments.
 
     It decorates a function, whose parameters are fixtures as well; or it is called with a script's file, relative to
     the file that calls it, or with ``module=True`` and the name of a module, as for ``python -m``. The fixture's name
-    is the host's.
+    is the host's. Other keywords are those of a `Machine`: `folder`, `volatile` and `allow`; with them alone, it
+    returns what decorates a function.
     """
-    pytest = _pytest()
     directory = Path(sys._getframe(1).f_code.co_filename).parent
+    if what is None:
+        return partial(_fixture, directory, options)
+    return _fixture(directory, options, what, *arguments)
+
+
+def _fixture(directory: Path, options: HostOptions, what: Function | str | Path, *arguments: str) -> Any:
+    pytest = _pytest()
     parameters: Sequence[inspect.Parameter] = ()
     if callable(what):
-        if arguments or module:
+        if arguments or options.get("module"):
             raise ConfigurationError(f"the host {_name(what)} takes no arguments", advice="its parameters are fixtures")
         parameters = _parameters(what)
 
@@ -87,7 +103,7 @@ def host(what: Function | str | Path, *arguments: str, module: bool = False) -> 
         program = partial(what, **values) if callable(what) else what
         found = SimulatedHost(
             request.fixturename,
-            lambda: Machine(program, *arguments, module=module, directory=directory),
+            lambda: Machine(program, *arguments, directory=directory, **options),
         )
         request.node.stash.setdefault(_HOSTS, []).append(found)
         return found
