@@ -221,6 +221,28 @@ def test_a_name_neednt_be_text(empty: Path) -> None:
     assert "\udcff=a" in found_after_a_crash(lambda: put(os.fsdecode(b"\xff"), "a"), empty, seeds=8)
 
 
+def test_nothing_is_kept_of_files_that_are_gone_for_good(empty: Path) -> None:
+    disk = Disk(empty.resolve(), {}, True)
+    for number in range(20):
+        new, state = (str(disk.folder / name) for name in (f"new-{number}", "state"))
+        disk.change(new)
+        put(new, "a")
+        disk.sync(new)
+        disk.rename(new, state)
+        Path(new).replace(state)
+        disk.sync(str(disk.folder))
+    assert len(disk.stable) == 1
+
+
+def test_a_file_that_couldnt_be_made_isnt_there_after_a_crash(empty: Path) -> None:
+    def writes() -> None:
+        with pytest.raises(FileNotFoundError):
+            put("nowhere/log", "a")
+        os.sync()
+
+    assert found_after_a_crash(writes, empty, seeds=8) == {""}
+
+
 def test_what_is_no_file_cant_be_synced(empty: Path) -> None:
     import socket
 

@@ -118,7 +118,7 @@ class Disk:
             if f"{each}{os.sep}".startswith(f"{path}{os.sep}"):
                 for other in self._group_of(each):
                     self._settle(other, self._of(other).content)
-                del self.stable[_UNSYNCED + each]
+                self.stable.pop(_UNSYNCED + each, None)
 
     def sync(self, path: str) -> None:
         """Let a file, or the names in a folder, be safe from a power failure."""
@@ -214,14 +214,21 @@ class Disk:
 
     def _settle(self, path: str, content: bytes | None) -> None:
         """Let a name be safe, and so much of what it leads to; None: all. It may still be open, and change again."""
-        tied = self._of(path).tied
-        now = _content(path)
-        self._set(path, Unsynced(now if content is None else content, now if content is None else content))
+        tied, now = self._of(path).tied, _content(path)
+        safe = now if now is None or content is None else content
+        self._keep(path, Unsynced(safe, safe))
         for each in tied:
             other = self._of(each)
             if _content(each) is None:  # It was renamed to this, which is safe now.
                 other = Unsynced(None, None, other.tied)
-            self._set(each, other._replace(tied=tuple(name for name in other.tied if name != path)))
+            self._keep(each, other._replace(tied=tuple(name for name in other.tied if name != path)))
+
+    def _keep(self, path: str, unsynced: Unsynced) -> None:
+        """Keep what is known of a file, unless there is none and never was: names of temporary files are many."""
+        if unsynced == Unsynced(None, None) and _content(path) is None:
+            self.stable.pop(_UNSYNCED + path, None)
+        else:
+            self._set(path, unsynced)
 
 
 def _kind(path: str) -> int | None:
