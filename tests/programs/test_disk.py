@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,7 +29,8 @@ def found_after_a_crash(writes: Callable[[], Any], folder: Path, seeds: int = 30
         if time.monotonic() < 1:
             writes()
             time.sleep(5)
-        found.add(" ".join(f"{each}={Path(each).read_text()}" for each in sorted(os.listdir())))  # noqa: PTH208
+        files = sorted(str(each) for each in Path().rglob("*") if each.is_file())
+        found.add(" ".join(f"{each}={Path(each).read_text()}" for each in files))
 
     for seed in range(seeds):
         machine = Machine(program, folder=folder, volatile=True)
@@ -118,6 +122,127 @@ def test_sync_makes_all_safe_and_a_kill_loses_nothing(empty: Path) -> None:
         assert seen == [False, True]
 
 
+def test_a_folder_that_is_renamed_or_removed_takes_along_what_is_known_of_its_files(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "log").write_text("a")
+
+    def writes(*, then: Callable[[], Any]) -> Callable[[], None]:
+        def write() -> None:
+            put("one/log", "b", "a", sync=True)
+            put("one/log", "c", "a")
+            then()
+
+        return write
+
+    renamed = found_after_a_crash(writes(then=lambda: Path("one").rename("two")), tmp_path)
+    assert renamed == {"two/log=ab", "two/log=abc"}
+    assert found_after_a_crash(writes(then=lambda: shutil.rmtree("one")), tmp_path) == {""}
+
+
+def test_a_file_that_makes_room_for_something_else_doesnt_come_back(empty: Path) -> None:
+    def writes(*, then: Callable[[], Any]) -> Callable[[], None]:
+        def write() -> None:
+            put("file", "a", sync=True)
+            put("other", "bcd", sync=True)
+            Path("file").unlink()
+            then()
+
+        return write
+
+    link = found_after_a_crash(writes(then=lambda: Path("file").symlink_to("other")), empty)
+    assert link == {"file=bcd other=bcd"}
+    assert found_after_a_crash(writes(then=lambda: Path("file").mkdir()), empty) == {"other=bcd"}
+
+
+def test_a_folder_makes_room_for_a_file(empty: Path) -> None:
+    def writes() -> None:
+        Path("place").mkdir()
+        put("place/log", "a", sync=True)
+        Path("place/log").unlink()
+        Path("place").rmdir()
+        put("place", "b")
+
+    assert found_after_a_crash(writes, empty) == {"", "place=", "place=b"}
+
+
+def test_a_symbolic_link_that_replaces_another_changes_no_file(empty: Path) -> None:
+    def writes() -> None:
+        for each in ("one", "two"):
+            put(each, each, sync=True)
+        Path("current").symlink_to("one")
+        Path("new").symlink_to("two")
+        Path("new").replace("current")
+
+    assert found_after_a_crash(writes, empty) == {"current=two one=one two=two"}
+
+
+def test_another_name_for_a_file_may_be_lost_with_what_isnt_synced(empty: Path) -> None:
+    def writes() -> None:
+        put("draft", "a")
+        os.link("draft", "mail")
+        Path("draft").unlink()
+
+    assert found_after_a_crash(writes, empty) == {"", "mail=", "mail=a"}
+
+
+def test_a_file_that_becomes_a_database_is_sqlites(empty: Path) -> None:
+    def program() -> None:
+        if time.monotonic() < 1:
+            Path("store").touch()
+            with closing(sqlite3.connect("store")) as connection:
+                connection.execute("create table numbers as select 7")
+            time.sleep(5)
+        with closing(sqlite3.connect("store")) as connection:
+            found.extend(connection.execute("select * from numbers"))
+
+    for seed in range(8):
+        found: list[Any] = []
+        machine = Machine(program, folder=empty, volatile=True)
+        run(Federation({"box": machine}, faults=("1s crash box 1s",), seed=seed, until="4s"))
+        assert found == [(7,)]
+
+
+def test_only_what_is_on_the_disk_is_taken_back(empty: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "log"
+
+    def program() -> None:
+        if time.monotonic() < 1:
+            put(str(outside), "a", sync=True)
+            put(str(outside), "b", "a")
+            time.sleep(5)
+
+    for seed in range(8):
+        machine = Machine(program, folder=empty, volatile=True, allow=["files"])
+        run(Federation({"box": machine}, faults=("1s crash box 1s",), seed=seed, until="4s"))
+        assert outside.read_text() == "ab"
+
+
+def test_a_name_neednt_be_text(empty: Path) -> None:
+    assert "\udcff=a" in found_after_a_crash(lambda: put(os.fsdecode(b"\xff"), "a"), empty, seeds=8)
+
+
+def test_nothing_is_kept_of_files_that_are_gone_for_good(empty: Path) -> None:
+    disk = Disk(empty.resolve(), {}, True)
+    for number in range(20):
+        new, state = (str(disk.folder / name) for name in (f"new-{number}", "state"))
+        disk.change(new)
+        put(new, "a")
+        disk.sync(new)
+        disk.rename(new, state)
+        Path(new).replace(state)
+        disk.sync(str(disk.folder))
+    assert len(disk.stable) == 1
+
+
+def test_a_file_that_couldnt_be_made_isnt_there_after_a_crash(empty: Path) -> None:
+    def writes() -> None:
+        with pytest.raises(FileNotFoundError):
+            put("nowhere/log", "a")
+        os.sync()
+
+    assert found_after_a_crash(writes, empty, seeds=8) == {""}
+
+
 def test_what_is_no_file_cant_be_synced(empty: Path) -> None:
     import socket
 
@@ -192,14 +317,14 @@ STEPS = st.lists(
 
 def played(steps: list[tuple[str, str, str, bytes]], folder: Path) -> tuple[FileSystem, Disk]:
     model, disk = FileSystem(), Disk(folder, {}, True)
-    for step, name, to, text in steps:
+    for number, (step, name, to, text) in enumerate(steps):
         if step != "write" and step != "sync_folder" and name not in model.names:
             continue
-        path, target = str(folder / name), str(folder / to)
+        path, target, content = str(folder / name), str(folder / to), text + bytes([number])  # Of each write another.
         if step == "write":
-            model.write(name, text)
+            model.write(name, content)
             disk.change(path)
-            Path(path).write_bytes(text)
+            Path(path).write_bytes(content)
         elif step == "rename" and name != to:
             model.rename(name, to)
             disk.rename(path, target)

@@ -113,6 +113,7 @@ def test_libraries_run_as_they_are(library: str, tmp_path: Path) -> None:
         ({"a": 'script = ""'}, "the script is empty"),
         ({"a": 'script = "streams_server.py 80"\nentry = "a:b"'}, "use one of them"),
         ({"a": 'entry = "json:dumps"\nfolder = "."'}, "only a machine has a disk"),
+        ({"a": 'entry = "json:dumps"\nvolatile = false'}, "only a machine has a disk"),
         ({"a": 'script = "streams_server.py 80"\nvolatile = true'}, "it has no disk that could be volatile"),
         ({"a": 'entry = "json:dumps"\nallow = ["tls"]'}, "only a machine is kept from anything"),
         ({"a": 'script = "streams_server.py 80"\nallow = ["time"]'}, "'time' can't be allowed"),

@@ -6,7 +6,8 @@ isn't, as is drawn: of each file, or of those that a rename ties together, all s
 D1. What was synced is never taken back: a file's content and its name by its own `fsync`, as on ext4, and the names in
     a folder by the folder's.
 D2. Files that were renamed are taken back together: a name leads to what it led to before, or to what it does now.
-D3. A database in SQLite, and folders themselves, are never taken back: SQLite syncs what it must, unseen by Python.
+D3. Folders, symbolic links and databases in SQLite are never taken back, nor what had a name before one of them does:
+    SQLite syncs what it must, unseen by Python.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import suppress
 from pathlib import Path
@@ -76,21 +78,53 @@ class Disk:
             self._set(path, found if found.content is not None else found._replace(content=_content(path) or b""))
 
     def remove(self, path: str) -> None:
-        if self._keeps_track_of(path):
+        if _kind(path) == stat.S_IFDIR:
+            with really():
+                can_be_removed = not os.listdir(path)  # noqa: PTH208 - it is a text, as all paths here
+            if can_be_removed:
+                self.forget(path)
+        elif self._keeps_track_of(path):
             self._set(path, self._of(path)._replace(content=None))
 
     def rename(self, path: str, to: str) -> None:
-        if not (self._keeps_track_of(path) and self._keeps_track_of(to)):
+        kind = _kind(path)
+        if not self._is_volatile or kind is None:
             return
-        moved, replaced = self._of(path), self._of(to)
-        self._set(path, moved._replace(content=None, tied=(*moved.tied, to)))
-        self._set(to, replaced._replace(content=moved.content, tied=(*replaced.tied, path)))
+        if kind != stat.S_IFREG:
+            self.forget(to)
+            self._move(path, to)
+            return
+        moved = self._of(path) if self.has(path) else Unsynced(None, None)
+        if self.has(path):
+            self._set(path, moved._replace(content=None, tied=(*moved.tied, to) if self.has(to) else moved.tied))
+        if self.has(to):
+            replaced = self._of(to)
+            tied = (*replaced.tied, path) if self.has(path) else replaced.tied
+            self._set(to, replaced._replace(content=moved.content, tied=tied))
+
+    def link(self, path: str, to: str) -> None:
+        """Note that a file has another name from here on."""
+        if self._keeps_track_of(path) and self._keeps_track_of(to):
+            self._set(to, self._of(to)._replace(content=self._of(path).content))
+
+    def make(self, path: str) -> None:
+        """Note that a folder or a symbolic link is about to be made; where there is something, it isn't."""
+        if _kind(path) is None:
+            self.forget(path)
+
+    def forget(self, path: str) -> None:
+        """Let what has been in a place, a file or all in a folder, be as it is now for good."""
+        for each in self._changed() if self._is_volatile else ():
+            if f"{each}{os.sep}".startswith(f"{path}{os.sep}"):
+                for other in self._group_of(each):
+                    self._settle(other, self._of(other).content)
+                self.stable.pop(_UNSYNCED + each, None)
 
     def sync(self, path: str) -> None:
         """Let a file, or the names in a folder, be safe from a power failure."""
-        if not self._is_volatile:
+        if not self._is_volatile or not self.has(path):
             return
-        if not os.path.isdir(path):  # noqa: PTH112 - it is a text, as all paths here
+        if _kind(path) != stat.S_IFDIR:
             self._settle(path, _content(path))
             return
         for each in self._changed():
@@ -107,7 +141,7 @@ class Disk:
         """Take back what is drawn to be lost. `cut` draws how much there is of something: from nothing to all."""
         with really():
             for group in self._groups():
-                names = ", ".join(os.path.relpath(each, self.folder) for each in group)
+                names = ", ".join(map(self._name, group))
                 if self._differs(group) and sometimes(f"the crash takes back what wasn't synced of {names}"):
                     for each in group:
                         _put_back(each, self._of(each).before)
@@ -125,7 +159,7 @@ class Disk:
         synced, now = self._of(path).content, _content(path)
         if synced is None or now is None or now == synced:
             return
-        if sometimes(f"the crash takes back the end of {os.path.relpath(path, self.folder)}"):
+        if sometimes(f"the crash takes back the end of {self._name(path)}"):
             length = cut(len(now))
             _put_back(path, now[:length] + synced[length:])
 
@@ -133,19 +167,28 @@ class Disk:
         """Yield the files that were changed, those together that renames tie together."""
         left = dict.fromkeys(self._changed())
         while left:
-            group, queue = [], [next(iter(left))]
-            while queue:
-                path = queue.pop()
-                if path in left:
-                    del left[path]
-                    group.append(path)
-                    queue += self._of(path).tied
-            yield sorted(group)
+            group = self._group_of(next(iter(left)))
+            for each in group:
+                del left[each]
+            yield group
+
+    def _group_of(self, path: str) -> list[str]:
+        group, queue = set(), [path]
+        while queue:
+            each = queue.pop()
+            if each not in group and _UNSYNCED + each in self.stable:
+                group.add(each)
+                queue += self._of(each).tied
+        return sorted(group)
+
+    def _name(self, path: str) -> str:
+        """Return what a file is called; a name needn't be one that can be written in UTF-8."""
+        return os.fsencode(os.path.relpath(path, self.folder)).decode(errors="backslashreplace")
 
     # --- What is known of files ---
 
     def _keeps_track_of(self, path: str) -> bool:
-        return self._is_volatile and self.has(path) and not os.path.isdir(path)  # noqa: PTH112
+        return self._is_volatile and self.has(path) and _kind(path) in (stat.S_IFREG, None)
 
     def _changed(self) -> list[str]:
         return sorted(each.removeprefix(_UNSYNCED) for each in self.stable if each.startswith(_UNSYNCED))
@@ -157,29 +200,55 @@ class Disk:
     def _set(self, path: str, unsynced: Unsynced) -> None:
         self.stable[_UNSYNCED + path] = unsynced
 
+    def _move(self, path: str, to: str) -> None:
+        """Let what is known of the files in a folder be known of them elsewhere."""
+
+        def moved(file: str) -> str:
+            return to + file.removeprefix(path) if file.startswith(path + os.sep) else file
+
+        known = {each: self._of(each) for each in self._changed()}
+        for each in known:
+            del self.stable[_UNSYNCED + each]
+        for each, unsynced in known.items():
+            self._set(moved(each), unsynced._replace(tied=tuple(map(moved, unsynced.tied))))
+
     def _settle(self, path: str, content: bytes | None) -> None:
         """Let a name be safe, and so much of what it leads to; None: all. It may still be open, and change again."""
-        tied = self._of(path).tied
-        now = _content(path)
-        self._set(path, Unsynced(now if content is None else content, now if content is None else content))
+        tied, now = self._of(path).tied, _content(path)
+        safe = now if now is None or content is None else content
+        self._keep(path, Unsynced(safe, safe))
         for each in tied:
             other = self._of(each)
             if _content(each) is None:  # It was renamed to this, which is safe now.
                 other = Unsynced(None, None, other.tied)
-            self._set(each, other._replace(tied=tuple(name for name in other.tied if name != path)))
+            self._keep(each, other._replace(tied=tuple(name for name in other.tied if name != path)))
+
+    def _keep(self, path: str, unsynced: Unsynced) -> None:
+        """Keep what is known of a file, unless there is none and never was: names of temporary files are many."""
+        if unsynced == Unsynced(None, None) and _content(path) is None:
+            self.stable.pop(_UNSYNCED + path, None)
+        else:
+            self._set(path, unsynced)
+
+
+def _kind(path: str) -> int | None:
+    """Return what is there, as in `stat`; None if nothing is."""
+    with really(), suppress(OSError):
+        return stat.S_IFMT(os.lstat(path).st_mode)
+    return None
 
 
 def _content(path: str) -> bytes | None:
     """Return what a file holds; None if there is none."""
     with really(), suppress(OSError):
-        return Path(path).read_bytes()
+        file = Path(path)
+        return file.read_bytes() if file.is_file() else None  # A pipe would be waited for.
     return None
 
 
 def _put_back(path: str, content: bytes | None) -> None:
     file = Path(path)
-    if content is None:
+    if content is None or (file.exists() and file.stat().st_nlink > 1):  # By another name, it stays as it is.
         file.unlink(missing_ok=True)
-    else:
-        file.parent.mkdir(parents=True, exist_ok=True)
+    if content is not None:
         file.write_bytes(content)

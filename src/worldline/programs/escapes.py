@@ -139,9 +139,24 @@ def _remove(path: Any, folder: int = -1) -> None:
     here.computer.workspace.note_removal(path, folder)
 
 
-def _rename(one: Any, other: Any, _: int = -1, folder: int = -1) -> None:
+def _rename(one: Any, other: Any, folder: int = -1, to: int = -1) -> None:
     _change_both(one, other)
-    here.computer.workspace.note_rename(one, other, folder)
+    here.computer.workspace.note_rename(one, other, folder, to)
+
+
+def _link(one: Any, other: Any, folder: int = -1, to: int = -1) -> None:
+    _change_both(one, other)
+    here.computer.workspace.note_link(one, other, folder, to)
+
+
+def _link_symbolically(one: Any, other: Any, folder: int = -1) -> None:
+    _change_both(one, other)
+    here.computer.workspace.note_other(other, folder)
+
+
+def _make_folder(path: Any, _: int, folder: int = -1) -> None:
+    _change(path)
+    here.computer.workspace.note_other(path, folder)
 
 
 def _change_both(one: Any, other: Any, *_: Any) -> None:
@@ -154,6 +169,8 @@ def _open_database(database: Any) -> None:
     file = database_file(database)
     if file is not None and not os.path.lexists(file):
         _change(file)
+    if file is not None:
+        here.computer.workspace.note_database(file)
 
 
 def database_file(database: Any) -> str | None:
@@ -177,14 +194,15 @@ _READING = ("os.listdir", "os.scandir")
 _EVENTS: dict[str, Callable[..., None]] = {
     "open": _open,
     **dict.fromkeys(_READING, check_read),
-    "os.mkdir": _change,
+    "os.mkdir": _make_folder,
     **dict.fromkeys(("os.remove", "os.rmdir"), _remove),
     "os.chmod": _change_existing,
     "os.truncate": _truncate,
     "os.utime": _set_times,
     "os.rename": _rename,
     "sqlite3.connect": _open_database,
-    **dict.fromkeys(("os.link", "os.symlink"), _change_both),
+    "os.link": _link,
+    "os.symlink": _link_symbolically,
     **dict.fromkeys(
         ("subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system"),
         _refused("processes"),

@@ -81,6 +81,12 @@ class Workspace(Belongings):
         path = os.path.join(self.place, os.fsdecode(file))  # noqa: PTH118 - a path object takes ten times as long
         return real_path(path)
 
+    def _name(self, file: Any, folder: int = -1) -> str:
+        """Return where a name itself is: if it is a symbolic link's, not what that leads to."""
+        place = self.place if folder < 0 else f"/proc/self/fd/{folder}"
+        above, name = os.path.split(os.path.join(place, os.fsdecode(file)).rstrip(os.sep))  # noqa: PTH118
+        return os.path.join(real_path(above), name)  # noqa: PTH118
+
     def temporary_folder(self) -> str:
         """Return the folder for the program's temporary files, which is gone with the program."""
         if self._temporary is None:
@@ -104,17 +110,30 @@ class Workspace(Belongings):
         """Note that the program has said how old a file is."""
         self.ages.note_write(self._whole(file), time_ns)
 
-    def note_rename(self, file: Any, to: Any, folder: int) -> None:
-        one, other = self._whole(file), self._whole(to)
+    def note_rename(self, file: Any, to: Any, folder: int, to_folder: int) -> None:
+        one, other = self._name(file, folder), self._name(to, to_folder)
         self.ages.note_rename(one, other)
-        self.ages.note_removal(to, folder)
+        self.ages.note_removal(to, to_folder)
         if self.disk is not None:
             self.disk.rename(one, other)
 
     def note_removal(self, file: Any, folder: int) -> None:
         self.ages.note_removal(file, folder)
         if self.disk is not None:
-            self.disk.remove(self._whole(file))
+            self.disk.remove(self._name(file, folder))
+
+    def note_link(self, file: Any, to: Any, folder: int, to_folder: int) -> None:
+        if self.disk is not None:
+            self.disk.link(self._name(file, folder), self._name(to, to_folder))
+
+    def note_other(self, file: Any, folder: int = -1) -> None:
+        """Note that a folder or a symbolic link is about to be made."""
+        if self.disk is not None:
+            self.disk.make(self._name(file, folder))
+
+    def note_database(self, file: str) -> None:
+        if self.disk is not None:
+            self.disk.forget(self._whole(file))
 
     def sync(self, descriptor: int) -> None:
         """Let what the program has written to a file, or the names in a folder, outlive any crash."""

@@ -159,6 +159,8 @@ def starts_none(_: str) -> bool:
 
 # --- What several places must agree on ---
 
+_OF_MACHINES = {"folder": "has a disk", "volatile": "has a disk", "allow": "is kept from anything"}
+
 
 def _check_participants(place: TomlPlace, participants: Tables, starts: Starts) -> None:
     owners: dict[str, TomlPlace] = {}
@@ -168,12 +170,12 @@ def _check_participants(place: TomlPlace, participants: Tables, starts: Starts) 
                 where.note(f"two participants are named {quoted(name)} (every name is used once)")
         if any(starts(name) for name, _ in _names_of(described)):
             _check_start(participant, described)
-        if "folder" in described and read_machine(described.get("entry")) is None:
-            participant.at("folder").note("only a machine has a disk (give it a script or a module)")
-        if described.get("volatile") and "folder" not in described:
+        if read_machine(described.get("entry")) is None:
+            for key, what in _OF_MACHINES.items():
+                if key in described:
+                    participant.at(key).note(f"only a machine {what} (give it a script or a module)")
+        elif described.get("volatile") and "folder" not in described:
             participant.at("volatile").note("it has no disk that could be volatile (give it a folder)")
-        if "allow" in described and read_machine(described.get("entry")) is None:
-            participant.at("allow").note("only a machine is kept from anything (give it a script or a module)")
     if not place.value:
         place.note("the roster is empty (a run needs at least one participant)")
     elif len(participants) == len(place.value) and all(described.get("guest") for _, described in participants):
