@@ -31,7 +31,6 @@ _OPENING, _ANSWERING, _OPEN, _WAITING, _CLOSED = ConnectionState
 _NEVER = 2**62
 _READ, _WRITE = 1, 2  # What is waited for, as `selectors` numbers it.
 _FIRST_DESCRIPTOR = 100_000  # Where no real one is.
-_READ, _WRITE = 1, 2  # As selectors count them.
 
 
 def is_simulated(descriptor: int) -> bool:
