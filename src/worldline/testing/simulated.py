@@ -68,16 +68,14 @@ class SimulatedHost:
         return self.name
 
 
-class HostOptions(TypedDict, total=False):
-    """The keywords of `host`: those of a `Machine`."""
-
-    module: bool
-    folder: str | Path | None
-    volatile: bool
-    allow: Sequence[str]
-
-
-def host(what: Function | str | Path | None = None, *arguments: str, **options: Unpack[HostOptions]) -> Any:
+def host(
+    what: Function | str | Path | None = None,
+    *arguments: str,
+    module: bool = False,
+    folder: str | Path | None = None,
+    volatile: bool = False,
+    allow: Sequence[str] = (),
+) -> Any:
     """Make a fixture that is a host, and runs something: an async function, a function, or a script with arguments.
 
     It decorates a function, whose parameters are fixtures as well; or it is called with a script's file, relative to
@@ -86,25 +84,21 @@ def host(what: Function | str | Path | None = None, *arguments: str, **options: 
     returns what decorates a function.
     """
     directory = Path(sys._getframe(1).f_code.co_filename).parent
+    machine = partial(Machine, module=module, directory=directory, folder=folder, volatile=volatile, allow=allow)
     if what is None:
-        return partial(_fixture, directory, options)
-    return _fixture(directory, options, what, *arguments)
+        return partial(_fixture, machine)
+    if callable(what) and (arguments or module):
+        raise ConfigurationError(f"the host {_name(what)} takes no arguments", advice="its parameters are fixtures")
+    return _fixture(machine, what, *arguments)
 
 
-def _fixture(directory: Path, options: HostOptions, what: Function | str | Path, *arguments: str) -> Any:
+def _fixture(machine: Callable[..., Machine], what: Function | str | Path, *arguments: str) -> Any:
     pytest = _pytest()
-    parameters: Sequence[inspect.Parameter] = ()
-    if callable(what):
-        if arguments or options.get("module"):
-            raise ConfigurationError(f"the host {_name(what)} takes no arguments", advice="its parameters are fixtures")
-        parameters = _parameters(what)
+    parameters = _parameters(what) if callable(what) else ()
 
     def made(request: Any, **values: Any) -> SimulatedHost:
         program = partial(what, **values) if callable(what) else what
-        found = SimulatedHost(
-            request.fixturename,
-            lambda: Machine(program, *arguments, directory=directory, **options),
-        )
+        found = SimulatedHost(request.fixturename, lambda: machine(program, *arguments))
         request.node.stash.setdefault(_HOSTS, []).append(found)
         return found
 
