@@ -68,12 +68,19 @@ class SimulatedHost:
         return self.name
 
 
-def host(what: Function | str | Path, *arguments: str, module: bool = False) -> Any:
+def host(
+    what: Function | str | Path,
+    *arguments: str,
+    module: bool = False,
+    folder: str | Path | None = None,
+    volatile: bool = False,
+    allow: Sequence[str] = (),
+) -> Any:
     """Make a fixture that is a host, and runs something: an async function, a function, or a script with arguments.
 
     It decorates a function, whose parameters are fixtures as well; or it is called with a script's file, relative to
     the file that calls it, or with ``module=True`` and the name of a module, as for ``python -m``. The fixture's name
-    is the host's.
+    is the host's. `folder`, likewise relative, `volatile` and `allow` are those of a `Machine`.
     """
     pytest = _pytest()
     directory = Path(sys._getframe(1).f_code.co_filename).parent
@@ -87,7 +94,15 @@ def host(what: Function | str | Path, *arguments: str, module: bool = False) -> 
         program = partial(what, **values) if callable(what) else what
         found = SimulatedHost(
             request.fixturename,
-            lambda: Machine(program, *arguments, module=module, directory=directory),
+            lambda: Machine(
+                program,
+                *arguments,
+                module=module,
+                directory=directory,
+                folder=folder,
+                volatile=volatile,
+                allow=allow,
+            ),
         )
         request.node.stash.setdefault(_HOSTS, []).append(found)
         return found
@@ -139,7 +154,11 @@ def test(function: Function | None = None, **options: Unpack[TestOptions]) -> An
         if takes_request:
             values["request"] = request
         hosts = {each.name: each for each in request.node.stash.get(_HOSTS, ())}
-        trial = chosen.trial(partial(function, *instance, **values), hosts)
+        try:
+            trial = chosen.trial(partial(function, *instance, **values), hosts)
+            trial.make()
+        except ConfigurationError as error:  # A script that isn't there, say.
+            raise _pytest().fail.Exception(str(error), pytrace=False) from None
         alone = request.config.getoption(SEED, default=None)
         if alone is not None:
             _run_alone(trial.with_seed(alone))
