@@ -73,3 +73,12 @@ def test_which_end_waits_for_what(recording: Path, at: str, said: list[str]) -> 
 def test_why_says_it_of_a_moment(recording: Path) -> None:
     said = CliRunner().invoke(app, ["why", str(recording), "--at", "3.6s"]).stdout
     assert said == "client:49152 and server:80 are connected, and have sent nothing\n"
+
+
+def test_what_the_end_of_the_run_overtook_was_not_lost(tmp_path: Path) -> None:
+    federation = Federation({"server": Machine(server), "client": Machine(client)}, until="1.0025s")
+    recorder = Recorder(tmp_path / "run.mcap", federation.plan())
+    run(federation, observer=recorder)
+    recorder.close()
+    (said,) = connections_at(Recording(tmp_path / "run.mcap"), as_time("1.0025s"))
+    assert said.endswith(f"{REQUEST}, sent at 1.002s, hadn't arrived when the recording ended")

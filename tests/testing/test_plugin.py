@@ -310,6 +310,48 @@ def serve() -> None:
     """Serve nothing."""
 
 
+TESTS_OF_DISKS = """
+import socket
+import time
+import worldline
+
+store = worldline.host("store.py", folder="disk", volatile=True)
+missing = worldline.host("missing.py")
+
+@worldline.test(seeds=3)
+def test_each_run_has_a_disk_of_its_own(store):
+    time.sleep(0.1)
+    with socket.create_connection(("store", 7000)) as connection:
+        assert connection.recv(100) == b"1"
+
+@worldline.test(seeds=3)
+def test_without_its_script(missing):
+    pass
+"""
+STORE = """
+import os
+import socket
+with socket.create_server(("", 7000)) as server:
+    while True:
+        connection, _ = server.accept()
+        with connection, open("written", "a") as file:
+            file.write("x")
+            file.flush()
+            connection.sendall(str(os.path.getsize("written")).encode())
+"""
+
+
+def test_a_host_may_have_a_disk_and_its_mistakes_take_a_line(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "store.py").write_text(STORE)
+    (tmp_path / "test_disks.py").write_text(TESTS_OF_DISKS)
+    said = run_pytest(tmp_path)
+    assert "1 failed, 1 passed" in said
+    assert re.search(r"^there is no script .*missing\.py \(say in which directory it is\)$", said, re.MULTILINE)
+    assert "simulated.py" not in said
+    assert not list((tmp_path / "disk").iterdir())
+
+
 def test_the_plugin_loads_nothing_else() -> None:
     code = (
         "import sys, worldline.testing.plugin;"

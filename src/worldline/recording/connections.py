@@ -88,7 +88,7 @@ class RecordedConnection:
         """Say what has become of a segment by then, and when it is sent again."""
         text = f"{what}, sent at {format_time(sending.at)},"
         if sending.arrival is None:
-            text += f" was lost ({sending.lost})" if sending.lost else " was lost"
+            text += f" was lost ({sending.lost})" if sending.lost else " hadn't arrived when the recording ended"
         else:
             text += f" arrives at {format_time(sending.arrival)}"
         again = next((each for each in self.segments if each.at > at and _repeats(each, sending)), None)

@@ -149,7 +149,11 @@ def test(function: Function | None = None, **options: Unpack[TestOptions]) -> An
         if takes_request:
             values["request"] = request
         hosts = {each.name: each for each in request.node.stash.get(_HOSTS, ())}
-        trial = chosen.trial(partial(function, *instance, **values), hosts)
+        try:
+            trial = chosen.trial(partial(function, *instance, **values), hosts)
+            trial.make()
+        except ConfigurationError as error:  # A script that isn't there, say.
+            raise _pytest().fail.Exception(str(error), pytrace=False) from None
         alone = request.config.getoption(SEED, default=None)
         if alone is not None:
             _run_alone(trial.with_seed(alone))

@@ -128,7 +128,12 @@ class _Seat:
     def _live(self) -> None:
         participant = Participant(self.ledger, self)
         participant.join()
-        run_program_out(self._program.run, participant)
+        try:
+            run_program_out(self._program.run, participant)
+        except (Exception, SystemExit):
+            participant._take_untold()  # What it did last, as `report` tells it elsewhere.
+            self.frame = participant._untold
+            raise
         participant.leave()
 
 
@@ -407,6 +412,8 @@ class _Run:
         return Stuck(f"no participant can go on: {reasons}")
 
     def _failed(self, seat: _Seat, failure: BaseException) -> BaseException:
+        with suppress(WorldlineError):  # Its own failure is the one to tell.
+            self._hear(seat)
         self._arbiter.handle(OPERATOR, Lost(seat.name, repr(failure)))
         if isinstance(failure, KeyboardInterrupt):
             return failure
