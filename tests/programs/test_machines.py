@@ -672,3 +672,10 @@ def test_a_script_that_is_not_there_is_refused() -> None:
         Machine(lambda: None, 80)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="there is no folder"):
         Machine(lambda: None, folder="nowhere")
+
+
+def test_programs_that_have_ended_arent_said_to_wait_for_messages() -> None:
+    outcome = run(Federation({"a": Machine(lambda: None), "b": Machine(lambda: time.sleep(1))}, until="5s"))
+    assert str(outcome.standstill).endswith(
+        "a waited for the network, or its program had ended; b waited for the network, or its program had ended"
+    )

@@ -42,7 +42,7 @@ class Standstill(Struct, frozen=True):
 
 def _for_what(name: str, topics: tuple[str, ...]) -> str:
     if set(topics) == {f"tcp/{name}", f"udp/{name}"}:  # It is a machine.
-        return " for the network"
+        return " for the network, or its program had ended"
     return f" for {_listed(topics)}" if topics else ", but subscribed to nothing"
 
 
