@@ -6,7 +6,7 @@ isn't, as is drawn: of each file, or of those that a rename ties together, all s
 D1. What was synced is never taken back: a file's content and its name by its own `fsync`, as on ext4, and the names in
     a folder by the folder's.
 D2. Files that were renamed are taken back together: a name leads to what it led to before, or to what it does now.
-D3. Folders, symbolic links and databases in SQLite are never taken back, nor what had a name before one of them does:
+D3. Folders, symbolic links and databases in SQLite are never taken back, nor is a file whose name one of them took:
     SQLite syncs what it must, unseen by Python.
 """
 

@@ -151,12 +151,12 @@ def _link(one: Any, other: Any, folder: int = -1, to: int = -1) -> None:
 
 def _link_symbolically(one: Any, other: Any, folder: int = -1) -> None:
     _change_both(one, other)
-    here.computer.workspace.note_other(other, folder)
+    here.computer.workspace.note_making(other, folder)
 
 
 def _make_folder(path: Any, _: int, folder: int = -1) -> None:
     _change(path)
-    here.computer.workspace.note_other(path, folder)
+    here.computer.workspace.note_making(path, folder)
 
 
 def _change_both(one: Any, other: Any, *_: Any) -> None:

@@ -126,7 +126,7 @@ class Workspace(Belongings):
         if self.disk is not None:
             self.disk.link(self._name(file, folder), self._name(to, to_folder))
 
-    def note_other(self, file: Any, folder: int = -1) -> None:
+    def note_making(self, file: Any, folder: int = -1) -> None:
         """Note that a folder or a symbolic link is about to be made."""
         if self.disk is not None:
             self.disk.make(self._name(file, folder))
