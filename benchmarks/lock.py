@@ -158,7 +158,7 @@ def memory(console: Console, messages: int) -> None:
     tracemalloc.start()
     for sent in range(0, messages + 1, max(1, messages // 5)):
         allocated, _ = tracemalloc.get_traced_memory()
-        table.add_row(f"{sent:,}", f"{arbiter.retained():,}", f"{allocated / 1024:,.0f} kB")
+        table.add_row(f"{sent:,}", f"{arbiter.router.retained():,}", f"{allocated / 1024:,.0f} kB")
         spend(events_made, 2 * (messages // 5))
     tracemalloc.stop()
     console.print(table)

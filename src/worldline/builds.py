@@ -26,6 +26,7 @@ COMPILED = (
     "worldline.recording.pending",
     "worldline.recording.chunks",
     "worldline.recording.writer",
+    "worldline.lock.heap",
     "worldline.lock.bounds",
     "worldline.lock.states",
     "worldline.lock.member",

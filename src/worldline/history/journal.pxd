@@ -1,6 +1,7 @@
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
+from worldline.model._message cimport Message
 from worldline.model._messagepack cimport ROOM, Writer, put_head, put_message, put_natural, put_payload, put_text
 
 cdef object _encode
@@ -54,7 +55,7 @@ cdef class Journal:
     cpdef take_back(self)
     @cython.locals(packed=bytes)
     cpdef note_sent(self, long long at, str topic, bytes payload)
-    @cython.locals(packed=bytes)
+    @cython.locals(packed=bytes, message=Message)
     cpdef note_received(self, long long now, list messages)
     cpdef note_fate(self, long long at, str what)
     @cython.locals(payload=bytes)

@@ -6,6 +6,7 @@ from worldline.lock.bounds cimport Bounds
 from worldline.lock.member cimport Inbox
 from worldline.lock.member cimport Member
 from worldline.lock.router cimport Router
+from worldline.model._message cimport Message
 
 cdef long long FOREVER, TIME_MAX
 cdef Py_ssize_t _AS_AN_EVENT
@@ -63,7 +64,7 @@ cdef class Arbiter:
     @cython.locals(member=Member, ready=list, begun=bint, bound="long long")
     cdef _settle(self)
     @cython.locals(
-        end="long long", horizon="long long", messages=list, now="long long", acts="long long", first="long long",
-        promise="long long",
+        end="long long", horizon="long long", messages=list, first=Message, arrives="long long", now="long long",
+        acts="long long", wakes="long long", promise="long long",
     )
     cdef _grant(self, Member member, long long bound)

@@ -664,6 +664,10 @@ class Arbiter:
         end = self.end
         horizon = FOREVER if self.goal(member) == FOREVER else min(bound, self.ceiling, end)
         messages = member.inbox.take(horizon)
+        arrives = FOREVER
+        if messages:
+            first = messages[0]
+            arrives = first.arrival
         now = acts = member.awaits
         if now > end:
             now, acts = end, FOREVER
@@ -671,14 +675,12 @@ class Arbiter:
             now = member.now  # Nothing can come any more, and there is no end to go to.
         if member.expects:
             member.expects = False
-            first = messages[0].arrival if messages else FOREVER
-            if first > member.held:
-                first = member.held
+            wakes = arrives if arrives < member.held else member.held
             if member.state is _PEEKING:
                 now = acts = member.now
-            elif first < min(member.awaits, horizon):
-                now = acts = first
-        if now < member.now or now > horizon or (messages and messages[0].arrival < member.granted):
+            elif wakes < member.awaits and wakes < horizon:
+                now = acts = wakes
+        if now < member.now or now > horizon or arrives < member.granted:
             raise broken_grant(member, now, messages)
         assert member.inbox.first >= horizon, "A1: what isn't handed over arrives at the horizon or later"
         member.now = now

@@ -1,11 +1,13 @@
 cimport cython
 
+from worldline.lock.heap cimport Heap
+
 cdef long long FOREVER
-cdef object heappop, heappush, heapreplace
 
 
 cdef class Clock:
     cdef public str name
+    cdef public Py_ssize_t number
     cdef public long long base
     cdef public long long promise
     cdef public long long value
@@ -14,7 +16,7 @@ cdef class Clock:
     cdef public list ins
     cdef public Py_ssize_t looked_at
     cdef public long long looked_for
-    cdef public list riders
+    cdef public Heap riders
     cdef public Py_ssize_t riders_max
     cdef public Clock rides_on
     cdef public long long subgoal
@@ -29,8 +31,8 @@ cdef class Clock:
 
 cdef class Bounds:
     cdef list _clocks
-    cdef readonly list _floors
-    cdef long long _serial
+    cdef readonly Heap _floors
+    cdef Heap _frontier
     cdef list _ready
     cdef list _doubtful
     cdef readonly long long searches
@@ -50,11 +52,11 @@ cdef class Bounds:
     cpdef list take_ready(self)
     @cython.locals(doubtful=list)
     cpdef settle(self)
-    @cython.locals(floors=list, tracked="long long", clock=Clock)
+    @cython.locals(floors=Heap, tracked="long long", clock=Clock)
     cpdef long long floor(self)
-    @cython.locals(riders=list, threshold="long long", rider=Clock, ticket="long long")
+    @cython.locals(riders=Heap, rider=Clock)
     cdef _release(self, Clock clock, long long reached)
-    @cython.locals(riders=list, goal="long long", threshold="long long", rider=Clock, ticket="long long")
+    @cython.locals(riders=Heap, goal="long long", threshold="long long")
     cdef long long _demand(self, Clock clock)
     @cython.locals(demand="long long", bound="long long")
     cdef _examine(self, Clock clock)
@@ -66,7 +68,7 @@ cdef class Bounds:
     @cython.locals(ins=list, place=Py_ssize_t, sender=Clock, latency="long long", reach="long long")
     cdef bint _is_held(self, Clock clock, long long demand)
     @cython.locals(
-        floor="long long", search="long long", met=Py_ssize_t, frontier=list, serial="long long", sender=Clock, latency="long long",
+        floor="long long", search="long long", met=Py_ssize_t, clocks=list, frontier=Heap, sender=Clock, latency="long long",
         distance="long long", sleeper=Clock, toward=Clock, far="long long", reach="long long", least="long long",
     )
     cdef long long _search(self, Clock origin, long long demand, long long best)
@@ -75,4 +77,7 @@ cdef class Bounds:
         self, Clock origin, long long demand, Clock sleeper, Clock blocker, long long far, long long unreachable
     )
     cdef long long _modest(self, Clock clock, long long demand, long long unreachable)
+    @cython.locals(riders=Heap)
     cdef _ride(self, Clock clock, long long subgoal, Clock blocker, long long threshold)
+    @cython.locals(clock=Clock)
+    cdef bint _is_valid(self, Heap riders)

@@ -45,9 +45,10 @@ smaller than floor + d.
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush
 
 from worldline.lock import tuning
+from worldline.lock.heap import Heap
 from worldline.model.time import FOREVER
 
 
@@ -63,6 +64,7 @@ class Clock:
         "looked_for",
         "met_in",
         "name",
+        "number",
         "promise",
         "riders",
         "riders_max",
@@ -77,6 +79,7 @@ class Clock:
 
     def __init__(self, name: str, base: int) -> None:
         self.name = name
+        self.number = 0  # Its place among all clocks, by which heaps know it.
         self.base = base
         self.promise = base
         self.value = base  # max(promise, base), kept because every search reads it.
@@ -85,7 +88,7 @@ class Clock:
         self.ins: list[tuple[Clock, int]] = []
         self.looked_at = 0  # The place among many senders at which the last look for `looked_for` ended.
         self.looked_for = 0
-        self.riders: list[tuple[int, int, Clock, int]] = []  # A heap of (threshold, serial, rider, the rider's ticket).
+        self.riders = Heap()  # Of (threshold, rider, the rider's ticket).
         self.riders_max = tuning.RIDERS_KEPT
         self.rides_on: Clock | None = None
         self.subgoal = 0  # The bound that is known to be out of reach while it rides.
@@ -105,8 +108,8 @@ class Bounds:
 
     def __init__(self) -> None:
         self._clocks: list[Clock] = []
-        self._floors: list[tuple[int, int, Clock]] = []
-        self._serial = 0
+        self._floors = Heap()  # Of (base, clock).
+        self._frontier = Heap()  # Of a search: of (distance, sleeper, the clock toward the origin).
         self._ready: list[tuple[Clock, int]] = []
         self._doubtful: list[Clock] = []
         self.searches = 0  # What it costs: how often it has looked for what holds a clock,
@@ -117,9 +120,9 @@ class Bounds:
         self._gone_kept = tuning.GONE_KEPT
 
     def add(self, clock: Clock) -> None:
+        clock.number = len(self._clocks)
         self._clocks.append(clock)
-        self._serial += 1
-        heappush(self._floors, (clock.base, self._serial, clock))
+        self._floors.push(clock.base, clock.number)
 
     def rewire(self, clock: Clock, ins: list[tuple[Clock, int]]) -> None:
         """Replace the edges into a clock that doesn't ride, or drop some whose senders can't hold it."""
@@ -142,7 +145,7 @@ class Bounds:
         clock.ticket += 1
         if base < clock.tracked:
             self._track_lower(clock, base)
-        if clock.riders:
+        if clock.riders.size:
             self._release(clock, promise if sleeping else value)
             if sleeping or goal:
                 self._doubtful.append(clock)
@@ -151,13 +154,13 @@ class Bounds:
 
     def _track_lower(self, clock: Clock, base: int) -> None:
         clock.tracked = base
-        self._serial += 1
-        if len(self._floors) > 2 * len(self._clocks):
+        if self._floors.size > 2 * len(self._clocks):
             # Its former entry, now void, would stay until the floor had reached it: perhaps for ever.
-            self._floors = [(each.tracked, number, each) for number, each in enumerate(self._clocks)]
-            heapify(self._floors)
+            self._floors.clear()
+            for each in self._clocks:
+                self._floors.push(each.tracked, each.number)
         else:
-            heappush(self._floors, (base, self._serial, clock))
+            self._floors.push(base, clock.number)
 
     def take_ready(self) -> list[tuple[Clock, int]]:
         """Settle, and return the clocks whose goal is reached, each with its bound as far as it was explored."""
@@ -177,44 +180,39 @@ class Bounds:
     def floor(self) -> int:
         """Return the least base of all: none acts, sends or subscribes before it."""
         floors = self._floors
-        while floors:
-            tracked, _, clock = floors[0]
-            if tracked != clock.tracked:
-                heappop(floors)  # It was lowered since and stands elsewhere in the heap too.
-            elif tracked < clock.base < FOREVER:
-                self._serial += 1
-                clock.tracked = clock.base
-                heapreplace(floors, (clock.base, self._serial, clock))
-            elif tracked < clock.base:  # It comes back when it is lowered.
-                clock.tracked = FOREVER
-                heappop(floors)
-            else:
-                return tracked
+        while floors.size:
+            tracked = floors.time()
+            clock = self._clocks[floors.number()]
+            if tracked == clock.tracked:
+                if tracked >= clock.base:
+                    return tracked
+                clock.tracked = clock.base  # If that is FOREVER, it comes back when it is lowered.
+                if clock.base < FOREVER:
+                    floors.push(clock.base, clock.number)
+            floors.pop()  # Otherwise it was lowered since, and stands elsewhere in the heap, too.
         return FOREVER
 
     def _release(self, clock: Clock, reached: int) -> None:
         """Put those riders in doubt whose threshold the clock's send has reached."""
         riders = clock.riders
-        while riders:
-            threshold, _, rider, ticket = riders[0]
-            if threshold > reached:
-                return
-            heappop(riders)
-            if rider.ticket == ticket:
+        while riders.size and riders.time() <= reached:
+            rider = self._clocks[riders.number()]
+            if rider.ticket == riders.mark():
                 rider.rides_on = None
                 self._doubtful.append(rider)
+            riders.pop()
 
     def _demand(self, clock: Clock) -> int:
         """Return the smallest bound that is asked of a clock, by itself or by those who ride on it; 0 if none is."""
         goal = clock.goal
         if clock.sleeping:
             riders = clock.riders
-            while riders:
-                threshold, _, rider, ticket = riders[0]
-                if rider.ticket == ticket:
+            while riders.size:
+                if self._is_valid(riders):
+                    threshold = riders.time()
                     # A threshold above the clock's own value is out of reach whatever its bound.
                     return threshold if threshold <= clock.value and (not goal or threshold < goal) else goal
-                heappop(riders)
+                riders.pop()
         return goal
 
     def _examine(self, clock: Clock) -> None:
@@ -296,15 +294,14 @@ class Bounds:
         floor = self.floor()
         search = self.searches
         met = 0  # Sleepers so far.
-        frontier: list[tuple[int, int, Clock, Clock]] = []
-        serial = 0
+        clocks, frontier = self._clocks, self._frontier
+        frontier.clear()
         for sender, latency in origin.ins:
             if sender.sleeping and sender.promise + latency < demand:
-                serial += 1
-                frontier.append((latency, serial, sender, origin))
-        heapify(frontier)
-        while frontier:
-            distance, _, sleeper, toward = heappop(frontier)
+                frontier.push(latency, sender.number, origin.number)
+        while frontier.size:
+            distance, sleeper, toward = frontier.time(), clocks[frontier.number()], clocks[frontier.mark()]
+            frontier.pop()
             if floor + distance >= best:
                 return best
             if sleeper.met_in == search:
@@ -330,8 +327,7 @@ class Bounds:
                         self._ride_along(origin, demand, sleeper, sender, far, sender.subgoal + far)
                         return 0
                     elif floor + far < best:
-                        serial += 1
-                        heappush(frontier, (far, serial, sender, sleeper))
+                        frontier.push(far, sender.number, sleeper.number)
                 if reach < best:
                     best = reach
         return best
@@ -371,13 +367,21 @@ class Bounds:
         clock.rides_on = blocker
         clock.subgoal = subgoal
         clock.ticket += 1
-        self._serial += 1
-        heappush(blocker.riders, (threshold, self._serial, clock, clock.ticket))
-        if len(blocker.riders) > blocker.riders_max:
+        riders = blocker.riders
+        riders.push(threshold, clock.number, clock.ticket)
+        if riders.size > blocker.riders_max:
             # Those who have gone on since would stay here until the blocker had reached what they asked for.
-            blocker.riders = [entry for entry in blocker.riders if entry[2].ticket == entry[3]]
-            heapify(blocker.riders)
-            blocker.riders_max = max(self._riders_kept, 2 * len(blocker.riders))
+            blocker.riders = Heap()
+            while riders.size:
+                if self._is_valid(riders):
+                    blocker.riders.push(riders.time(), riders.number(), riders.mark())
+                riders.pop()
+            blocker.riders_max = max(self._riders_kept, 2 * blocker.riders.size)
+
+    def _is_valid(self, riders: Heap) -> bool:
+        """Whether the first of the riders still rides."""
+        clock = self._clocks[riders.number()]
+        return clock.ticket == riders.mark()
 
 
 def fixpoint(clocks: list[Clock]) -> dict[str, tuple[int, list[tuple[Clock, int]]]]:

@@ -3,6 +3,7 @@ cimport cython
 from worldline.history.journal cimport Journal
 from worldline.lock._words cimport Advance, Grant, Next, Promise, Publish, Reached
 from worldline.lock.states cimport StateRow
+from worldline.model._message cimport Message
 from worldline.model.clock cimport RunningClock
 
 cdef long long FOREVER, TIME_MAX
@@ -103,9 +104,9 @@ cdef class Ledger:
     cpdef take_back(self)
     @cython.locals(waited=StateRow)
     cdef list _answered(self, Grant grant)
-    @cython.locals(horizon="long long", messages=list, final=bint, held=list)
+    @cython.locals(horizon="long long", messages=list, final=bint, first=Message, arrival="long long", held=list)
     cdef _take_in(self, Grant grant)
-    @cython.locals(first="long long", arrival="long long")
+    @cython.locals(first="long long", message=Message, arrival="long long")
     cdef bint _wakes(self, long long horizon, list messages) except -1
     @cython.locals(target="long long")
     cpdef advance(self, to)
@@ -115,8 +116,11 @@ cdef class Ledger:
     cdef list _wait(self, long long target, bint wakes)
     cpdef ask(self, long long target, bint wakes)
     cpdef bint knows(self, long long target, bint wakes)
+    @cython.locals(first=Message)
     cpdef long long first_held(self)
-    @cython.locals(first="long long", before="long long", arrival="long long", held=list, taken=list)
+    @cython.locals(
+        first="long long", before="long long", message=Message, arrival="long long", held=list, taken=list,
+    )
     cpdef list go(self, long long target, bint wakes)
     cdef list _give(self, list batch)
     cdef long long _retire(self, long long target)

@@ -460,8 +460,11 @@ class Ledger:
         if not (horizon >= self.until or final or self._wakes(horizon, messages)):
             granted, asked = format_time(horizon), format_time(self.until)
             self.refuse(PeerError(f"a grant up to {granted} doesn't answer a request for {asked}"))
-        if messages and messages[0].arrival < self.now:  # L1
-            self.refuse(PeerError(f"a grant brings what has arrived at {format_time(messages[0].arrival)}"))
+        if messages:
+            first = messages[0]
+            arrival = first.arrival
+            if arrival < self.now:  # L1
+                self.refuse(PeerError(f"a grant brings what has arrived at {format_time(arrival)}"))
         held = messages + self.held if self.held else list(messages)
         if self.held:
             held.sort()  # Only behind a late subscription is anything held that arrives later.
@@ -546,7 +549,10 @@ class Ledger:
 
     def first_held(self) -> int:
         """Return the first arrival that is held."""
-        return self.held[-1].arrival if self.held else FOREVER
+        if not self.held:
+            return FOREVER
+        first = self.held[-1]
+        return first.arrival
 
     def ask(self, target: int, wakes: bool) -> None:
         """Ask the arbiter for a time, or for the first arrival before it."""
@@ -572,7 +578,8 @@ class Ledger:
         self.now = target
         held, taken = self.held, []
         while held:
-            arrival = held[-1].arrival
+            message = held[-1]
+            arrival = message.arrival
             if arrival >= before:
                 break
             taken.append(held.pop())

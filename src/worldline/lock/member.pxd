@@ -2,6 +2,7 @@ cimport cython
 
 from worldline.lock.bounds cimport Clock
 from worldline.lock.states cimport StateRow
+from worldline.model._message cimport Message
 
 cdef long long FOREVER
 cdef object heappop, heappush
@@ -21,14 +22,14 @@ cdef class Inbox:
     cdef Py_ssize_t _ghosts_max
     cdef readonly dict dropped
 
-    cpdef put(self, message)
-    cpdef add(self, message, long long arrival, long long sent, str sender)
+    cpdef put(self, Message message)
+    cpdef add(self, Message message, long long arrival, long long sent, str sender)
     cpdef put_ghost(self, long long arrival, str topic, str reason, long long now)
-    @cython.locals(fresh=list, moments=list, taken=list, sorts=bint)
+    @cython.locals(fresh=list, first=Message, moments=list, taken=list, sorts=bint)
     cpdef list take(self, long long horizon)
-    @cython.locals(fresh=list, taken=list, count=Py_ssize_t)
+    @cython.locals(fresh=list, message=Message, arrival="long long", taken=list, count=Py_ssize_t)
     cdef list _cut_off(self, long long horizon)
-    @cython.locals(taken=list, later=dict, others=list)
+    @cython.locals(taken=list, message=Message, arrival="long long", later=dict, others=list)
     cdef list _put_aside(self, long long horizon)
     cdef _clear(self)
     cpdef count(self, long long before, topics=*)

@@ -92,7 +92,10 @@ class Inbox:
         if sorts:
             taken.sort()
         fresh = self._fresh
-        self.first = fresh[0].arrival if fresh else FOREVER
+        self.first = FOREVER
+        if fresh:
+            first = fresh[0]
+            self.first = first.arrival
         if moments and moments[0] < self.first:
             self.first = moments[0]
         return taken
@@ -104,7 +107,10 @@ class Inbox:
             self._clear()
             return fresh
         count = 0
-        while fresh[count].arrival < horizon:
+        for message in fresh:
+            arrival = message.arrival
+            if arrival >= horizon:
+                break
             count += 1
         taken = fresh[:count]
         del fresh[:count]

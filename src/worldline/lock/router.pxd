@@ -4,12 +4,13 @@ from worldline.history.observer cimport Observer
 from worldline.lock.bounds cimport Bounds
 from worldline.lock.member cimport Inbox
 from worldline.lock.member cimport Member
+from worldline.model._message cimport Message
 from worldline.model._native cimport new_tuple as _message
 from worldline.model.path cimport Lifetime, Path
 
 cdef long long FOREVER
 cdef Py_ssize_t _MESSAGE_COST
-cdef object Message, _NO_MESSAGE, heappop, heappush
+cdef object _NO_MESSAGE, heappop, heappush
 
 
 cdef class _Target:
@@ -35,7 +36,7 @@ cdef class _Publication:
     cdef public dict probes
 
     cpdef long long first_retained(self)
-    @cython.locals(freed="long long", judged=list, arrival="long long", payload=bytes)
+    @cython.locals(freed="long long", judged=list, message=Message, arrival="long long")
     cpdef forget(self, long long floor)
     @cython.locals(target=_Target)
     cpdef long long floor(self, long long acts)

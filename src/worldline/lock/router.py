@@ -242,11 +242,12 @@ class _Publication:
         freed = 0
         retained, judged = self.retained, self.judged
         while retained:
-            arrival, _, _, _, _, _, payload = retained[0]
+            message = retained[0]
+            arrival = message.arrival
             if arrival >= floor:
                 break
+            freed += len(message.payload) + _MESSAGE_COST
             retained.popleft()
-            freed += len(payload) + _MESSAGE_COST
         while judged and judged[0][0] < floor:
             message = heappop(judged)[2]
             freed += len(message.payload) + _MESSAGE_COST
