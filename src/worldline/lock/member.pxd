@@ -1,11 +1,11 @@
 cimport cython
 
 from worldline.lock.bounds cimport Clock
+from worldline.lock.heap cimport Heap
 from worldline.lock.states cimport StateRow
 from worldline.model._message cimport Message
 
 cdef long long FOREVER
-cdef object heappop, heappush
 
 
 cdef class Inbox:
@@ -16,7 +16,7 @@ cdef class Inbox:
     cdef long long _last_sent
     cdef str _last_sender
     cdef dict _later
-    cdef list _moments
+    cdef Heap _moments
     cdef readonly list _ghosts
     cdef Py_ssize_t _ghosts_kept
     cdef Py_ssize_t _ghosts_max
@@ -25,14 +25,18 @@ cdef class Inbox:
     cpdef put(self, Message message)
     cpdef add(self, Message message, long long arrival, long long sent, str sender)
     cpdef put_ghost(self, long long arrival, str topic, str reason, long long now)
-    @cython.locals(fresh=list, first=Message, moments=list, taken=list, sorts=bint)
+    @cython.locals(moments=Heap, taken=list, of_moment=list)
     cpdef list take(self, long long horizon)
-    @cython.locals(fresh=list, message=Message, arrival="long long", taken=list, count=Py_ssize_t)
+    @cython.locals(fresh=list, message=Message, taken=list, count=Py_ssize_t)
     cdef list _cut_off(self, long long horizon)
-    @cython.locals(taken=list, message=Message, arrival="long long", later=dict, others=list)
-    cdef list _put_aside(self, long long horizon)
+    @cython.locals(message=Message, later=dict, others=list)
+    cdef _put_aside(self)
     cdef _clear(self)
     cpdef count(self, long long before, topics=*)
+
+
+@cython.locals(place=Py_ssize_t, before=Message, message=Message, sent_before="long long", sent="long long")
+cdef bint _is_sorted(list messages) except -1
 
 
 cdef class Member(Clock):

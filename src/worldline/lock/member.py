@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from heapq import heappop, heappush
 from itertools import chain
 from typing import Any
 
 from worldline.lock import tuning
 from worldline.lock.bounds import Clock
 from worldline.lock.events import Join
+from worldline.lock.heap import Heap
 from worldline.lock.states import RETIRED, ROWS, State, StateRow
 from worldline.model.links import Buffer
 from worldline.model.message import Message
@@ -18,8 +18,8 @@ from worldline.model.time import FOREVER
 # A receiver's messages that the arbiter hasn't handed over yet, and the count of those that it never will.
 #
 # Messages are handed over in order. Usually they come in like that, and then a grant takes them from the front of a
-# plain list. If they don't, those that a grant leaves behind are put aside by their moments, of which there are few
-# where participants go in step. So a message costs an append or two, and at the most its part of one small sort.
+# plain list. If they don't, they are put aside by their moments, of which there are few where participants go in step;
+# there, they usually are in order. So a message costs an append or two, and at the most its part of one small sort.
 
 
 class Inbox:
@@ -47,8 +47,8 @@ class Inbox:
         self._last = -1  # The arrival, the send time and the sender of the last of them.
         self._last_sent = -1
         self._last_sender = ""
-        self._later: dict[int, list[Message]] = {}  # By arrival: what wasn't handed over with the rest.
-        self._moments: list[int] = []  # A heap of these arrivals.
+        self._later: dict[int, list[Message]] = {}  # By arrival: what has been put aside.
+        self._moments = Heap()  # Of these arrivals.
         # (arrival, topic, reason) of messages that were lost. Like a message, a loss counts only if the participant
         # is still subscribed when it would have arrived, which isn't known yet when it is drawn.
         self._ghosts: list[tuple[int, str, str]] = []
@@ -84,53 +84,46 @@ class Inbox:
         if self.first >= horizon:
             return []
         moments = self._moments
-        sorts = not self._in_order
-        taken = self._put_aside(horizon) if sorts else self._cut_off(horizon)
-        while moments and moments[0] < horizon:
-            taken += self._later.pop(heappop(moments))
-            sorts = True
-        if sorts:
-            taken.sort()
-        fresh = self._fresh
-        self.first = FOREVER
-        if fresh:
-            first = fresh[0]
-            self.first = first.arrival
-        if moments and moments[0] < self.first:
-            self.first = moments[0]
+        if self._in_order and not moments.size:
+            return self._cut_off(horizon)
+        self._put_aside()
+        taken: list[Message] = []
+        while moments.size and moments.time() < horizon:
+            of_moment = self._later.pop(moments.time())
+            if not _is_sorted(of_moment):
+                of_moment.sort()
+            taken += of_moment
+            moments.pop()
+        self.first = moments.time() if moments.size else FOREVER
         return taken
 
     def _cut_off(self, horizon: int) -> list[Message]:
-        """Take from the front of what came in, if that is in order."""
+        """Take from the front of what came in, all of which is in order."""
         fresh = self._fresh
         if self._last < horizon:
             self._clear()
+            self.first = FOREVER
             return fresh
         count = 0
         for message in fresh:
-            arrival = message.arrival
-            if arrival >= horizon:
+            self.first = message.arrival
+            if self.first >= horizon:
                 break
             count += 1
         taken = fresh[:count]
         del fresh[:count]
         return taken
 
-    def _put_aside(self, horizon: int) -> list[Message]:
-        """Take from what came in, if that is in no order, and put aside what is left."""
-        taken: list[Message] = []
+    def _put_aside(self) -> None:
         later = self._later
         for message in self._fresh:
-            arrival = message.arrival
-            if arrival < horizon:
-                taken.append(message)
-            elif (others := later.get(arrival)) is not None:
+            others = later.get(message.arrival)
+            if others is not None:
                 others.append(message)
             else:
-                later[arrival] = [message]
-                heappush(self._moments, arrival)
+                later[message.arrival] = [message]
+                self._moments.push(message.arrival, 0)
         self._clear()
-        return taken
 
     def _clear(self) -> None:
         self._fresh = []
@@ -142,7 +135,7 @@ class Inbox:
         here = [*self._fresh, *chain(*self._later.values())]
         if here:
             self._clear()
-            self._later, self._moments, self.first = {}, [], FOREVER
+            self._later, self._moments, self.first = {}, Heap(), FOREVER
             for message in here:
                 if message.topic not in topics:
                     self.put(message)
@@ -162,6 +155,17 @@ class Inbox:
 
     def __len__(self) -> int:
         return len(self._fresh) + sum(map(len, self._later.values()))
+
+
+def _is_sorted(messages: list[Message]) -> bool:
+    """Whether messages of one arrival are in order. To sort them would find that out, too, at several times the price."""
+    for place in range(1, len(messages)):
+        before, message = messages[place - 1], messages[place]
+        sent_before, sent = before.sent, message.sent
+        # Of one sender and one time, only the messages themselves tell.
+        if sent < sent_before or (sent == sent_before and message.sender <= before.sender and message < before):
+            return False
+    return True
 
 
 class Member(Clock):

@@ -4,8 +4,8 @@ cdef extern from *:
     ctypedef class worldline.model.message.Message [object PyTupleObject, check_size ignore]:
         cdef object arrival "ob_item[0]"
         cdef object sent "ob_item[1]"
-        cdef object sender "ob_item[2]"
+        cdef str sender "ob_item[2]"
         cdef object sequence "ob_item[3]"
         cdef object copy "ob_item[4]"
-        cdef object topic "ob_item[5]"
+        cdef str topic "ob_item[5]"
         cdef bytes payload "ob_item[6]"
