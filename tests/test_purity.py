@@ -108,7 +108,7 @@ ALLOWED = {
 # What some modules alone may use besides: one shows frames to an author who looks for a mistake; others
 # take a span of time in the form that Python has for it, without a look at a clock; one has NetworkX find a flow of
 # which there is one best.
-NOTHING_OUTSIDE = ("worldline.", "cython", "cpython.", "libc.string")
+NOTHING_OUTSIDE = ("worldline.", "cython", "cpython.", "libc.stdlib", "libc.string")
 ALLOWED_IN = {
     "kernel/worker.py": {"struct"},
     "model/blame.py": {"traceback"},
