@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import re
 import statistics
 import subprocess
@@ -29,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from peers import helics_peer, tcp, worldline_peer
 from peers.apart import last_core
-from peers.children import PeerError
+from peers.children import PERF_CONTROL, PeerError
 from rich.console import Console
 from rich.table import Table
 
@@ -121,27 +122,39 @@ def told(runs: list[Facts]) -> str:
 
 SYSTEM, PYTHON, MESSAGEPACK, OURS = "system calls", "Python's library", "msgspec", "our own code"
 PROGRAM = "program, and what isn't compiled"
+UNKNOWN = "whose caller wasn't found"
 _KINDS = (OURS, MESSAGEPACK, PYTHON, SYSTEM)
+_HERTZ = 2000
+_UNWINDING = "fp" if platform.machine() == "aarch64" else "dwarf,16384"  # Elsewhere, Python has no frame pointers.
 _FRAME = re.compile(r"^\s+[0-9a-f]+ (?P<symbol>.*) \((?P<file>[^()]*(\([^()]*\))?)\)$")
 
 Costs = dict[tuple[str, str], float]
 """By module and kind of code: microseconds per hop."""
+
+Stack = list[tuple[str, str]]
+"""(symbol, file), the innermost first."""
+
+Sample = tuple[int, Stack]
+"""The process, and its stack."""
 
 
 def profile(trips: int, local: bool) -> dict[str, Costs]:
     """Sample a ping-pong on one core; return what each module takes of a hop, in clients and in the server."""
     os.sched_setaffinity(0, {last_core()})
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "perf.data"
-        record = ["perf", "record", "-q", "-F", "5000", "-e", "cpu-clock", "-g", "-o", str(data)]
+        data, control = Path(folder) / "perf.data", Path(folder) / "control"
+        os.mkfifo(control)
+        record = ["perf", "record", "-q", "-F", str(_HERTZ), "-e", "cpu-clock", "--call-graph", _UNWINDING]
+        record += ["-o", str(data), "--delay=-1", f"--control=fifo:{control}"]  # Of what is measured alone.
         play = [sys.executable, worldline_peer.__file__, "pingpong", str(trips), *(["--unix"] if local else [])]
+        os.environ[PERF_CONTROL] = str(control)
         done = subprocess.run([*record, *play], stdout=subprocess.PIPE, check=True, timeout=600)
         facts = json.loads(done.stdout.splitlines()[-1])
         script = ["perf", "script", "-i", str(data), "-F", "pid,ip,sym,dso"]
         text = subprocess.run(script, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.decode()
     found: dict[str, Counter[tuple[str, str]]] = {"clients": Counter(), "server": Counter()}
-    samples = [(process, stack) for process, stack in _samples(text) if not _is_starting(stack)]
-    roles = {process: role for process, stack in samples if (role := _role(stack)) is not None}
+    samples = list(_samples(text))
+    roles = _roles(samples)
     for process, stack in samples:
         if process in roles:
             found[roles[process]][_cause(stack), _kind(stack[0])] += 1
@@ -152,8 +165,8 @@ def profile(trips: int, local: bool) -> dict[str, Costs]:
     return costs
 
 
-def _samples(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """Cut what `perf script` prints into stacks of (symbol, file), the innermost first."""
+def _samples(text: str) -> Iterator[Sample]:
+    """Cut what `perf script` prints into samples."""
     for block in text.split("\n\n"):
         head, *lines = block.strip("\n").split("\n")
         stack = [(match["symbol"], match["file"]) for line in lines if (match := _FRAME.match(line))]
@@ -161,21 +174,21 @@ def _samples(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
             yield int(head.split()[0]), stack
 
 
-def _is_starting(stack: list[tuple[str, str]]) -> bool:
-    """Whether a process imports what it needs, or hasn't begun to."""
-    return any(symbol.startswith(("PyImport_", "Py_Initialize", "init_import_site")) for symbol, _ in stack)
+def _roles(samples: list[Sample]) -> dict[int, str]:
+    """Return whose process each is, by most of its stacks."""
+    found: dict[int, Counter[str]] = {}
+    for process, stack in samples:
+        modules = {module for _, file in stack if (module := _module(file))}
+        if modules & {"server/connection", "server/host"}:
+            found.setdefault(process, Counter())["server"] += 1
+        elif "participant/participant" in modules:
+            found.setdefault(process, Counter())["clients"] += 1
+    return {process: roles.most_common(1)[0][0] for process, roles in found.items()}
 
 
-def _role(stack: list[tuple[str, str]]) -> str | None:
-    """Return whose sample it is, if that can be seen from it."""
-    modules = {module for _, file in stack if (module := _module(file))}
-    if modules & {"server/connection", "server/host"}:
-        return "server"
-    return "clients" if "participant/participant" in modules else None
-
-
-def _cause(stack: list[tuple[str, str]]) -> str:
-    return next((module for _, file in stack if (module := _module(file))), PROGRAM)
+def _cause(stack: Stack) -> str:
+    is_whole = any(symbol == "Py_RunMain" for symbol, _ in stack)
+    return next((module for _, file in stack if (module := _module(file))), PROGRAM if is_whole else UNKNOWN)
 
 
 def _module(file: str) -> str:

@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
@@ -40,8 +41,24 @@ def report(**facts: Any) -> None:
 
 def stopwatch() -> Callable[[], Report]:
     """Return what tells how long it took since now: by the clock, and of the processor, for this child's threads."""
+    _sample(True)
     start, processor = time.perf_counter(), time.process_time()
-    return lambda: {"seconds": time.perf_counter() - start, "cpu_s": time.process_time() - processor}
+
+    def taken() -> Report:
+        report = {"seconds": time.perf_counter() - start, "cpu_s": time.process_time() - processor}
+        _sample(False)
+        return report
+
+    return taken
+
+
+PERF_CONTROL = "BENCHMARK_PERF_CONTROL"
+"""The environment variable that names the pipe over which `perf` is told when to take samples, if it is to."""
+
+
+def _sample(takes_samples: bool) -> None:
+    if pipe := os.environ.get(PERF_CONTROL):
+        Path(pipe).write_text("enable\n" if takes_samples else "disable\n", encoding="utf-8")
 
 
 def end_after(seconds: float) -> None:
