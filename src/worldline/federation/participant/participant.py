@@ -160,8 +160,6 @@ class ParticipantClock:
 
     def _time(self, local: TimeLike, what: str) -> int:
         """Return the time, now or later, of a reading that may not have passed."""
-        if not self._ledger.has_clock:
-            return as_time(local, what)  # What is wrong with it is said in the usual words.
         given = as_time_difference(local, what)
         shows = self._read()
         since = self._ledger.stands()
@@ -562,6 +560,7 @@ class Operations:
         return self._clock._time(time, what) if self._is_local(clock) else time
 
     def _is_local(self, clock: str) -> bool:
+        """Whether a time is that of a clock of its own. Without one, its clock shows true time."""
         if clock not in ("local", "true"):
             raise UsageError(
                 f"there is no clock {shown(clock)}",
@@ -569,7 +568,7 @@ class Operations:
                 at=self.now,
                 advice='write clock="local", or leave it out for true time',
             )
-        return clock == "local"
+        return clock == "local" and self._ledger.has_clock
 
 
 class Participant(Operations):
