@@ -443,6 +443,24 @@ def test_a_participant_that_knows_more_than_a_journal_that_was_cut_off_has_to_be
     assert digests == [undisturbed]
 
 
+@pytest.mark.parametrize(("pace", "then"), [(1.0, None), (0.5, 2.0), (None, 1.0)])
+@pytest.mark.parametrize("death", [0, 30])
+def test_a_run_goes_on_at_the_pace_of_the_server_that_took_it_over(
+    pace: float | None, then: float | None, death: int, undisturbed: bytes, tmp_path: Path, address: str
+) -> None:
+    """The journal has the barrier at which the clock of the server before held all participants."""
+    digests: list[bytes] = []
+    journal = tmp_path / "run.journal"
+
+    def serve_both() -> None:
+        with pytest.raises(ServerKilled):
+            serve([death], journal, address, is_last=True, pace=pace)
+        digests.append(serve([], journal, address, pace=then))
+
+    together(serve_both, partial(live, address, "ann"), partial(live, address, "bob"))
+    assert digests == [undisturbed]
+
+
 def test_without_a_journal_everybody_ends_at_once(address: str) -> None:
     def serve_briefly() -> None:
         with pytest.raises(ServerKilled):

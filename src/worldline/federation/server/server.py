@@ -424,7 +424,8 @@ class Server:
         self._watching = watch, watch_every_s
         self._orders.obey()
         self._turns.send_all()
-        if self._hold.pace is not None and self.host.arbiter.phase is Phase.RUNNING:  # Another server had begun.
+        # If another server had begun, the barrier in its journal is that of its clock or its operator, who are gone.
+        if self._hold.pace is None or self.host.arbiter.phase is Phase.RUNNING:
             self._set_pace(self._hold.pace)
         self._turns.now = self._turns.timer = now = self._clock()
         self._ticks, self._watches = now + self._tick_s(), now + watch_every_s
