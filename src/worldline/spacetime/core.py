@@ -76,7 +76,7 @@ from worldline.model.randomness import Stream, key_of
 from worldline.processes.failures import is_from_outside
 from worldline.spacetime.functions import Closure, blamed, is_importable, look_of, name_of, sealed
 from worldline.spacetime.geometry import LambdaField, Trajectory, Vector
-from worldline.spacetime.lanes import Body, Lambda, Lane
+from worldline.spacetime.lanes import CLOSED, DEAD, NEWS, Body, Lambda, Lane
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -359,7 +359,7 @@ class Core:
                 self._publish(body)
                 return handled
             body.moved = True
-            if best is not None and best.is_news:
+            if best is not None and best.head is not None and best.head.kind == _DEATH:
                 body.tau = least
                 self._take_news(body, best)
                 continue
@@ -834,7 +834,7 @@ class Core:
 
         The other end goes to the target along the old lane. Nothing that is sent on the new one can be there earlier.
         """
-        if not via.open or not self.acts(via.source):
+        if via.ended is not None or not self.acts(via.source):
             self.check_sender(via)
         name = self._channel_name()
         self.emit(via, _ATTACH, None, (name, holder.name, holder.home), 0, None)
@@ -893,9 +893,9 @@ class Core:
 
         So it may happen at any moment, such as when the garbage collector finds that nothing has the channel.
         """
-        if not lane.open:
+        if lane.ended is not None:
             return
-        lane.open = False
+        lane.ended = CLOSED
         if lane in lane.source.outs:
             lane.source.outs.remove(lane)
         self.unwatch(lane)
@@ -942,7 +942,7 @@ class Core:
                 self._empty(lane)
                 self.lanes.pop(lane.name, None)
         for lane in body.outs:
-            lane.open = False
+            lane.ended = CLOSED
         body.lanes.clear()
         body.outs.clear()
         self._publish(body)
@@ -966,8 +966,7 @@ class Core:
     def watch(self, lane: Lane) -> None:
         """Let the source of a lane learn when its target dies."""
         target: Body = lane.target
-        news: Lane = self.lane(f"{lane.name}!", target, lane.source)
-        news.is_news = True
+        news: Lane = self.lane(lane.name + NEWS, target, lane.source)
         self.attach(news)
         self.turns.wake(lane.source)
         if target.is_here:
@@ -978,7 +977,7 @@ class Core:
 
     def unwatch(self, lane: Lane) -> None:
         """Let the source of a lane no longer wait for news of its target."""
-        news: Lane | None = self.lanes.pop(f"{lane.name}!", None)
+        news: Lane | None = self.lanes.pop(lane.name + NEWS, None)
         if news is not None:
             if news.place >= 0:
                 drop_lane(lane.source, news)
@@ -1007,9 +1006,8 @@ class Core:
         """
         lane: Lane
         for lane in list(body.outs):
-            if news.name == f"{lane.name}!":
-                lane.open = False
-                lane.told = True
+            if news.name == lane.name + NEWS:
+                lane.ended = DEAD
                 body.outs.remove(lane)
                 self.lanes.pop(lane.name, None)
         drop_lane(body, news)
@@ -1026,13 +1024,13 @@ class Core:
                 f"the channel from {source.name} to {lane.target.name} is {source.name}'s, and {who}",
                 advice="an agent sends on channels of its own, in its own events",
             )
-        if lane.told:
+        if lane.ended == DEAD:
             raise ClosedError(
                 f"{lane.target.name} is dead, which is known here, so nothing can be sent to it",
                 participant=source.name,
                 advice="ask channel.is_open first, or catch the error",
             )
-        if not lane.open:
+        if lane.ended is not None:
             raise ClosedError(f"the channel to {lane.target.name} is closed", participant=source.name)
 
     def seal(self, function: Any, arguments: tuple[Any, ...], target: Body) -> Any:
@@ -1113,9 +1111,8 @@ class Core:
         """Take in what has moved of lanes, after the bodies."""
         lane: Lane
         half: cython.int
-        for name, key, half, (source, source_home, target, target_home), sent, is_news, flags, under_way in lanes:
+        for name, key, half, (source, source_home, target, target_home), sent, flags, under_way in lanes:
             lane = self.lane(name, self.body(source, source_home), self.body(target, target_home), key)
-            lane.is_news = is_news
             if half & _SOURCES_HALF:
                 lane.sent = sent
                 lane.handle = 0
@@ -1148,7 +1145,7 @@ def _lane_told(lane: Lane, half: cython.int) -> tuple[Any, ...]:
                 (item.at, item.order, item.kind, item.function, item.arguments, item.content, item.ends)
                 for item in lane.under_way()
             ]
-    return lane.name, lane.key, half, ends, lane.sent, lane.is_news, flags, under_way
+    return lane.name, lane.key, half, ends, lane.sent, flags, under_way
 
 
 @cython.cclass
@@ -1169,7 +1166,7 @@ class ChannelEnd:
         """
         lane: Lane = self.lane
         core: Core = self.core
-        if not lane.open or lane.source is not core.acting:
+        if lane.ended is not None or lane.source is not core.acting:
             core.check_sender(lane)
         content = core.sealer.prints.get(function) if not arguments and type(function) is _Function else None
         if content is not None:

@@ -26,6 +26,13 @@ if not cython.compiled:
 
 _NEVER = cython.declare(cython.double, inf)
 
+NEWS = "!"
+"""What the name of a lane ends in that brings the news of a death; before it is the lane that leads to who dies."""
+
+# Why nothing can be sent on a lane any more, as far as its source knows.
+CLOSED = "closed"
+DEAD = "its target is dead"
+
 
 @cython.final
 @cython.no_gc  # What it carries has been copied, and refers to nothing else.
@@ -177,13 +184,16 @@ class Lane:
         self.sent = 0
         self.place = -1  # Among the target's lanes, once it is attached there.
         self.exact = False
-        self.open = True  # As far as the source knows.
+        self.ended: str | None = None  # CLOSED or DEAD.
         self.gone = False  # Nothing can be sent on it any more; what is under way arrives.
-        self.is_news = False
         self.asked = False  # Another worker has been asked for news, and hasn't answered.
         self.handle = 0  # The identity of the object by which the source holds it.
-        self.told = False  # The source knows that the target is dead.
         self.timers: list[Any] | None = None
+
+    @property
+    def is_news(self) -> bool:
+        """Whether nothing comes on it but the news of a death."""
+        return self.name.endswith(NEWS)
 
     def under_way(self) -> list[Lambda]:
         """Return what has been sent and not absorbed."""

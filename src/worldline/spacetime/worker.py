@@ -36,7 +36,7 @@ from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import Look, looks, telling
 from worldline.spacetime.agent import Agent, AgentWrapper, moving
 from worldline.spacetime.core import Core, Letter
-from worldline.spacetime.lanes import Body, new_lambda
+from worldline.spacetime.lanes import NEWS, Body, new_lambda
 from worldline.spacetime.outcome import CoreReport, SpacetimeOutcome, outcome_of, records_of, report_of
 from worldline.spacetime.placement import Balance, Placing, Resident, as_placing, moves, resident_of
 from worldline.spacetime.space import shown_time
@@ -207,7 +207,7 @@ def take(core: Core, letter: Letter) -> None:
 
 
 def _take_lambda(core: Core, name: str, source: str, home: int, target: str, *parts: Any) -> None:
-    if name.endswith("!") and name not in core.lanes:
+    if name.endswith(NEWS) and name not in core.lanes:
         return  # News that aren't waited for any more.
     lane = core.lanes.get(name) or core.lane(name, core.body(source, home), core.body(target, core.me))
     core.deliver(lane, new_lambda(*parts))
@@ -218,7 +218,6 @@ def _be_watched(core: Core, name: str, news: str, watcher: str, worker: int) -> 
     assert body.is_here, f"{name} is thought to be here"  # Otherwise the watcher would take it for dead.
     if news:
         lane = core.lane(news, body, core.body(watcher, worker))
-        lane.is_news = True
         core.tell_death(body, lane)
         core.outbox.append((lane.target, ("watched", news)))
     body.partners[worker] = True
