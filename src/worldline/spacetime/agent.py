@@ -131,7 +131,7 @@ def _moved_reference(
 ) -> RemoteReference:
     assert _moving is not None
     lane = None if told is None else lane_found(*told)
-    return RemoteReference(_moving, lane, _moving.body(body, home), is_end=is_end, channel=channel)
+    return RemoteReference(_moving, lane, _moving.register.body(body, home), is_end=is_end, channel=channel)
 
 
 def lane_found(name: str, source: str = "", target: str = "", home: int = 0, ended: str | None = None) -> Lane:
@@ -140,7 +140,7 @@ def lane_found(name: str, source: str = "", target: str = "", home: int = 0, end
     assert core is not None
     if ended is None and name in core.lanes:
         return core.lanes[name]
-    lane = Lane(name, 0, core.body(source, core.me), core.body(target, home))
+    lane = Lane(name, 0, core.register.body(source, core.me), core.register.body(target, home))
     lane.ended = ended or CLOSED
     return lane
 

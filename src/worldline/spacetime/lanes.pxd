@@ -85,6 +85,16 @@ cdef class Body:
     cdef public dict counts
 
 
+@cython.final
+cdef class Register:
+    cdef readonly Py_ssize_t n
+    cdef readonly int me
+    cdef readonly dict bodies
+    cdef readonly object elsewhere
+    cdef readonly dict graves
+    cdef readonly dict homes
+
+
 cpdef Lambda new_lambda(
     Vector at, long long order, int kind, object function, object arguments, unsigned long long content, object ends
 )
