@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.federation.transports import Strand, eventually, nothing_left
+from tests.federation.transports import Strand
 from tests.metasim.halves import CHANNELS, Pair, State, take_part
 from worldline import Federation, Participant, Program, run
 from worldline.federation.outcome import FederationOutcome
@@ -95,17 +92,3 @@ def start(
     return subprocess.Popen(
         command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
     )
-
-
-@contextlib.contextmanager
-def nothing_of_diagrams_left() -> Iterator[None]:
-    """See that no thread and no file is left behind. Diagrams go some turns of the collector after their holders."""
-
-    def files() -> int:
-        gc.collect()
-        return len(list(Path("/proc/self/fd").iterdir()))
-
-    before = files()
-    with nothing_left():
-        yield
-        eventually(lambda: files() <= before)

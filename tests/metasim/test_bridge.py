@@ -12,20 +12,15 @@ from typing import Any
 
 import pytest
 
-from tests.federation.transports import Strand, nothing_left
+from tests.federation.transports import Strand
 from worldline import MS, Federation, Message, Network, Participant, Program, Server, connect, link, run
 from worldline.metasim.bridge import LcmBridge, ServedPort, _Crossing
 from worldline.metasim.public import TcpqBroker
 from worldline.metasim.public.tcpq import LcmLibraryPort, Received, TcpqPort
 from worldline.model.errors import ConfigurationError, LossError, NonDeterminism, UsageError, WorldlineError
 
+pytestmark = pytest.mark.usefixtures("tidy")
 _PATIENCE_S = 60.0
-
-
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
-    with nothing_left():
-        yield
 
 
 # --- A federation with a plain LCM program in it ---

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from pydrake.systems.lcm import LcmPublisherSystem, LcmSubscriberSystem
 from pydrake.systems.primitives import ConstantValueSource, ZeroOrderHold
 
 from tests.federation.transports import Strand
-from tests.metasim.executors import federation, in_one_process, nothing_of_diagrams_left
+from tests.metasim.executors import federation, in_one_process
 from tests.metasim.half_process import CASES
 from tests.metasim.halves import assemble, discrete, multibody
 from worldline import Federation, Participant, Program, clock, run
@@ -25,13 +24,7 @@ from worldline.history.journal import Received, Sent
 from worldline.metasim import MetasimClient, MetasimServer
 from worldline.model import MS, LossError, UsageError
 
-pytestmark = pytest.mark.timeout(50)
-
-
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
-    with nothing_of_diagrams_left():
-        yield
+pytestmark = [pytest.mark.timeout(50), pytest.mark.usefixtures("tidy_diagrams")]
 
 
 def client() -> MetasimClient:
@@ -230,7 +223,7 @@ def test_what_it_subscribes_to_besides() -> None:
 
 
 def test_it_leaves_nothing_behind() -> None:
-    """A client, its simulator and its diagram are gone when nobody holds them; `_tidy` looks at their files."""
+    """A client, its simulator and its diagram are gone when nobody holds them; `tidy_diagrams` looks at their files."""
     for _ in range(3):
         with MetasimServer(["plant"], 0.01) as server:
             mine = MetasimClient(server, "plant")

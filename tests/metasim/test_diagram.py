@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,7 +19,6 @@ from pydrake.systems.framework import Context, DiagramBuilder, EventStatus, Leaf
 from pydrake.systems.lcm import LcmPublisherSystem, LcmSubscriberSystem
 from pydrake.systems.primitives import ConstantValueSource, LogVectorOutput
 
-from tests.metasim.executors import nothing_of_diagrams_left
 from worldline import MS, SECOND, Federation, Network, Participant, Program, link, run
 from worldline.federation.outcome import FederationOutcome
 from worldline.history.journal import Received, Sent
@@ -27,15 +26,9 @@ from worldline.metasim import MetasimClient
 from worldline.metasim.diagram import EventTimes
 from worldline.model import BrokenPromise, ModelError, PeerError, UsageError
 
-pytestmark = pytest.mark.timeout(50)
+pytestmark = [pytest.mark.timeout(50), pytest.mark.usefixtures("tidy_diagrams")]
 
 Act = Callable[[MetasimClient, DiagramBuilder], Any]
-
-
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
-    with nothing_of_diagrams_left():
-        yield
 
 
 def message(value: float = 0.0) -> lcmt_drake_signal:

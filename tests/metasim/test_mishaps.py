@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from pydrake.systems.framework import Context, DiagramBuilder, LeafSystem
 from pydrake.systems.primitives import ConstantValueSource
 
 from tests.federation.transports import PROMPT_S, ServerClock, Strand, brief, eventually
-from tests.metasim.executors import nothing_of_diagrams_left, served
+from tests.metasim.executors import served
 from tests.metasim.half_process import CASES
 from tests.metasim.halves import CHANNELS, State, take_part
 from worldline import connect
@@ -29,15 +29,9 @@ from worldline.federation.server.limits import Limits
 from worldline.metasim import MetasimClient, MetasimServer
 from worldline.model import MS, ModelError, PeerError, WorldlineError
 
-pytestmark = pytest.mark.timeout(50)
+pytestmark = [pytest.mark.timeout(50), pytest.mark.usefixtures("tidy_diagrams")]
 
 PAIR = CASES["discrete"]
-
-
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
-    with nothing_of_diagrams_left():
-        yield
 
 
 def half(server: MetasimServer, name: str, dawdle: Callable[[], object] = lambda: None) -> list[State]:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 
 import pytest
 
-from tests.federation.transports import Strand, nothing_left
+from tests.federation.transports import Strand
 from worldline.metasim.bridge import ServedPort
 from worldline.metasim.public import TcpqBroker
 from worldline.metasim.public.tcpq import SERVER_MAGIC, LcmLibraryPort, TcpqPort, greeting, open_port
 from worldline.model.errors import LossError
 
+pytestmark = pytest.mark.usefixtures("tidy")
 _PATIENCE_S = 30.0
-
-
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
-    with nothing_left():
-        yield
 
 
 def test_both_ends_meet_and_hear_only_their_channels() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import lcm
 import pytest
 
-from tests.federation.transports import Strand, nothing_left
+from tests.federation.transports import Strand
 from worldline import MS, connect
 from worldline.metasim.driving import Send, drive
 from worldline.metasim.public.tcpq import TIME_CHANNEL, TcpqPort
@@ -17,13 +16,8 @@ from worldline.metasim.server import MetasimServer
 from worldline.model import Message
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError
 
+pytestmark = pytest.mark.usefixtures("tidy")
 _PATIENCE_S = 30.0
-
-
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
-    with nothing_left():
-        yield
 
 
 class Ticker:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.federation.transports import Strand, eventually, nothing_left
+from tests.federation.transports import Strand, eventually
 from tests.metasim.simulators import Counter
 from worldline import MS, Federation, Network, Program, connect, link, run
 from worldline.history.observer import LOG, Observer
@@ -28,13 +28,7 @@ from worldline.model.links import Rule
 from worldline.model.time import SECOND
 from worldline.recording import Condition, Recording
 
-pytestmark = pytest.mark.timeout(50)
-
-
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
-    with nothing_left():
-        yield
+pytestmark = [pytest.mark.timeout(50), pytest.mark.usefixtures("tidy")]
 
 
 def counters(blind: bool = False) -> dict[str, Counter]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -13,18 +12,13 @@ pytest.importorskip("pydrake", reason="Drake isn't installed; it needs Python 3.
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.metasim.executors import in_one_process, in_processes, in_threads, nothing_of_diagrams_left
+from tests.metasim.executors import in_one_process, in_processes, in_threads
 from tests.metasim.half_process import CASES
 from tests.metasim.halves import WAYS, Pair, continuous, controller, discrete, multibody
 from tests.metasim.oracle import by_hand
 
+pytestmark = pytest.mark.usefixtures("tidy_diagrams")
 UNTIL = "300ms"
-
-
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
-    with nothing_of_diagrams_left():
-        yield
 
 
 # --- Against a loop by hand ---

@@ -78,16 +78,16 @@ def test_of_the_dead_little_is_kept() -> None:
     tracemalloc.start()
     try:
         for births in (500, 1_200):
-            while len(core.graves) < births:
+            while len(core.register.graves) < births:
                 assert core.run(50)
-                most = max(most, len(core.bodies) + len(core.lanes))
+                most = max(most, len(core.register.bodies) + len(core.lanes))
             gc.collect()
-            kept.append(tracemalloc.get_traced_memory()[0] - core.graves.__sizeof__())
+            kept.append(tracemalloc.get_traced_memory()[0] - core.register.graves.__sizeof__())
     finally:
         tracemalloc.stop()
     assert most < 600  # Those who have heard that they die, and haven't yet.
     assert kept[1] - kept[0] < 700 * 300
-    assert len(core.elsewhere) < 10  # Somebody who has just died may still be referred to.
+    assert len(core.register.elsewhere) < 10  # Somebody who has just died may still be referred to.
 
 
 def test_who_died_is_in_the_result_and_not_among_the_agents() -> None:
@@ -138,7 +138,7 @@ class Server(Agent):
 def sizes(agent: Agent) -> int:
     core = agent._wl_core
     gc.collect(0)  # What has been let go, and refers to itself.
-    return len(core.bodies) + len(core.elsewhere) + len(core.lanes)
+    return len(core.register.bodies) + len(core.register.elsewhere) + len(core.lanes)
 
 
 @pytest.mark.once

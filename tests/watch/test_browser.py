@@ -124,6 +124,30 @@ def test_a_recording_is_scrubbed_and_read(tmp_path: Path, opened: Callable[[str]
         assert page.evaluate("window.hacked") is None
 
 
+def test_of_the_members_only_what_differs_is_drawn_anew(tmp_path: Path, opened: Callable[[str], Any]) -> None:
+    with PageServer([recorded_show(recorded(tmp_path / "a.mcap"))]) as server:
+        page = opened(server.url)
+        until(page, "document.getElementById('phase').textContent === 'over'")
+        page.click("#tab-overview")
+        page.evaluate("worldline.setNow(20e6)")
+        page.evaluate(DRAWN)
+        before = page.inner_text(".members")
+        page.evaluate(
+            """() => {
+                window.changes = [];
+                new MutationObserver(all => window.changes.push(...all.map(each => each.target.textContent)))
+                    .observe(document.getElementById("view-overview"), {childList: true, subtree: true});
+            }"""
+        )
+        page.evaluate("worldline.setNow(21e6)")
+        page.evaluate(DRAWN)
+        # Time and number of what ann has sent, and what bob has received.
+        assert page.evaluate("window.changes") == ["21 ms", "22", "20.4 ms", "20"]
+        page.evaluate("worldline.setNow(20e6)")
+        page.evaluate(DRAWN)
+        assert page.inner_text(".members") == before
+
+
 def test_no_text_hides_anything_or_turns_what_is_around_it(tmp_path: Path, opened: Callable[[str], Any]) -> None:
     recorder = Recorder(tmp_path / "run.mcap", plan(["ann"]))
     recorder.began("ann", 0)

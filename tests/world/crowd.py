@@ -10,7 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
+from importlib.util import find_spec
 from random import Random
+
+import pytest
 
 from worldline.model.time import MS
 from worldline.world.description import (
@@ -44,6 +47,9 @@ from worldline.world.shapes import (
     scaled,
     shape_inertia,
 )
+
+needs_mujoco = pytest.mark.skipif(find_spec("mujoco") is None, reason="MuJoCo isn't installed")
+ENGINES = ("kinematic", pytest.param("mujoco", marks=needs_mujoco))
 
 TURN = 1.5707963267948966
 Parts = tuple[tuple[str, ...], ...]

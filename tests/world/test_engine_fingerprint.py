@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.world.crowd import started
+from tests.world.crowd import ENGINES, needs_mujoco, started
 from worldline.world.engines import kinematic as kinematic_engine
 from worldline.world.engines import open_engine
 from worldline.world.engines.engine import _probe_world, probe_digest
@@ -24,10 +24,8 @@ def _forget() -> Iterator[None]:
     probe_digest.cache_clear()
 
 
-@pytest.mark.parametrize("name", ["kinematic", "mujoco"])
+@pytest.mark.parametrize("name", ENGINES)
 def test_a_fingerprint_is_readable_and_the_same_in_another_process(name: str) -> None:
-    if name == "mujoco":
-        pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
     found = open_engine(name, _probe_world()).fingerprint
     assert re.fullmatch(name + r" \S+ \S+ [0-9a-f]{8}", found)
     code = (
@@ -46,8 +44,8 @@ def test_another_sine_is_another_fingerprint(monkeypatch: pytest.MonkeyPatch) ->
     assert probe_digest(KinematicEngine) != before
 
 
+@needs_mujoco
 def test_other_eigenvalues_are_another_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
     import numpy as np
 
     from worldline.world.engines import mujoco as mujoco_engine
@@ -59,8 +57,8 @@ def test_other_eigenvalues_are_another_fingerprint(monkeypatch: pytest.MonkeyPat
     assert probe_digest(mujoco_engine.MujocoEngine) != before
 
 
+@needs_mujoco
 def test_the_probe_has_contacts() -> None:
-    pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
     world = _probe_world()
     running = started(open_engine("mujoco", world), world)
     touched = set()

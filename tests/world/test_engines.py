@@ -9,7 +9,7 @@ from struct import unpack
 
 import pytest
 
-from tests.world.crowd import crowd, movers_of, robot, solid, started
+from tests.world.crowd import ENGINES, crowd, movers_of, needs_mujoco, robot, solid, started
 from tests.world.small_worlds import course_of, link_poses, local, run
 from worldline.model.errors import ModelError, UsageError
 from worldline.model.time import MS, SECOND
@@ -27,10 +27,8 @@ def world_of(model: WorldModel) -> WorldDescription:
     return WorldDescription(name="w", step=10 * MS, models={model.name: model})
 
 
-@pytest.fixture(params=["kinematic", "mujoco"])
+@pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> str:
-    if request.param == "mujoco":
-        pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
     return str(request.param)
 
 
@@ -114,11 +112,9 @@ def test_mistakes_are_told(engine: str) -> None:
             mistake()
 
 
-@pytest.mark.parametrize("name", ["kinematic", "mujoco"])
+@pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("step", [0, 140, 151])
 def test_a_newcomer_is_as_a_group_alone_would_have_it(name: str, step: int) -> None:
-    if name == "mujoco":
-        pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
     engine = open_engine(name, WORLD)
     for entity in movers_of(WORLD):
         found = engine.newcomer(entity, step, 20)
@@ -132,8 +128,8 @@ def test_a_newcomer_is_as_a_group_alone_would_have_it(name: str, step: int) -> N
         assert found.extent.speed == pytest.approx(extent.speed, rel=1e-12)
 
 
+@needs_mujoco
 def test_the_primary_builds_each_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
     from worldline.world.engines.mujoco_model import MujocoBuilder
 
     built = []
@@ -146,8 +142,8 @@ def test_the_primary_builds_each_model_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(built) == len(movers_of(WORLD))
 
 
+@needs_mujoco
 def test_a_scripted_model_is_where_its_script_says_whatever_its_links() -> None:
-    pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
     pusher = WORLD.models["pusher"]
     tilted = replace(
         pusher, links=tuple(replace(link, pose=Pose.from_rpy((1, 2, 3), 0.1, 0.2, 0.3)) for link in pusher.links)
@@ -164,8 +160,6 @@ VECTORS: tuple[Vector, ...] = tuple(product(ZEROS, repeat=3))  # type: ignore[ar
 
 
 def engine_of(name: str) -> PhysicsEngine:
-    if name == "mujoco":
-        pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
     wheels = replace(robot("wheels", 0.0, 5.0, 0.0, 0.0), commands=())
     assert wheels.drive is not None
     models = (
@@ -178,7 +172,7 @@ def engine_of(name: str) -> PhysicsEngine:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["kinematic", "mujoco"])
+@pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("entity", ["hoverer", "stuck", "wheels"])
 def test_a_group_that_goes_on_gives_the_bits_of_a_fresh_one(name: str, entity: str) -> None:
     engine = engine_of(name)
@@ -196,6 +190,7 @@ def test_a_group_that_goes_on_gives_the_bits_of_a_fresh_one(name: str, entity: s
             assert running.states() == fresh.states(), (linear, angular, axis)
 
 
+@needs_mujoco
 def test_a_model_that_differs_in_the_sign_of_a_zero_is_another() -> None:
     engine = engine_of("mujoco")
     engine.initial_state("hoverer")

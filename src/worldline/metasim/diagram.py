@@ -29,6 +29,7 @@ import functools
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, inf, nextafter
 from typing import Any, Literal, NoReturn
@@ -66,6 +67,16 @@ class DiagramLcm(DrakeLcm):
             self.tell(channel, buffer, time_sec)
 
 
+@dataclass
+class Instant:
+    """A nanosecond at which a diagram stands, or which it goes to."""
+
+    time: int = 0
+    clashing: list[float] = field(default_factory=list)  # Its floats, if its events clash.
+    stops_early: bool = False  # Whether the first step that ends at it is the last.
+    updates: bool = False  # Whether its updates are under way, if its events clash.
+
+
 class DiagramSimulator:
     """A diagram with its simulator, as a `MessageSimulator`.
 
@@ -87,16 +98,13 @@ class DiagramSimulator:
         self._outward, self._inward, self._subscribers = outward, inward, subscribers
         self._event_times = event_times
         self._send: Send | None = None  # None: it hasn't begun.
-        self._now = 0
+        self._instant = Instant()
         self._told = 0  # The time that it was told to advance to last: it sends nothing before.
         self._early: list[Message] = []  # What is to take effect 1 ns later.
         # What is to be handled that Python code has published, and when; or what arrives, and _ECHO.
         self._noted: deque[tuple[str, bytes, int]] = deque()
         self._step: Literal["asked for", "monitored", "stopped"] = "monitored"
-        self._stops_early = False  # Whether the first step that ends at this nanosecond is the last.
         self._twins: list[Simulator] = []
-        self._clashing: list[float] = []  # The floats of this instant, if its events clash.
-        self._updates = False  # Whether the updates of such an instant are under way.
         # Drake's objects hold what they call where Python's garbage collector doesn't see it: no cycle would ever go.
         this = weakref.proxy(self)
         for lcm in outward:
@@ -114,7 +122,7 @@ class DiagramSimulator:
     def begin(self, now: int, send: Send) -> None:
         if now:
             floats = self._event_times.floats(now)
-            self._clashing = _between(floats)
+            self._instant = Instant(now, _between(floats))
             self._context.SetTime(floats[0] if floats else now / SECOND)
         elif self._context.get_time():
             raise UsageError(
@@ -123,15 +131,15 @@ class DiagramSimulator:
                 advice="leave the time of its context to the client",
             )
         self._send_published()  # If it was initialized before: that is done again, and now it counts.
-        self._send, self._now, self._told = send, now, now
+        self._send, self._told = send, now
         self._run(self._simulator.Initialize)
 
     def due(self) -> int | None:
-        return self._event_times.next_send(self._now)
+        return self._event_times.next_send(self._instant.time)
 
     def advance_to(self, time: int) -> None:
-        if self._early and time > self._now:
-            self._go_to(self._now + 1)
+        if self._early and time > self._instant.time:
+            self._go_to(self._instant.time + 1)
             early, self._early = self._early, []
             self._take(early)
         # Updates 1 ns before wait for what arrives now.
@@ -140,7 +148,7 @@ class DiagramSimulator:
         self._told = time
 
     def receive(self, messages: list[Message]) -> None:
-        if self._event_times.is_rounded(self._now + 1):
+        if self._event_times.is_rounded(self._instant.time + 1):
             self._early += messages
         else:
             self._take(messages)
@@ -148,41 +156,40 @@ class DiagramSimulator:
     # --- Inside ---
 
     def _go_to(self, time: int) -> None:
-        while (clash := self._event_times.clash(self._now, time)) is not None:
+        while (clash := self._event_times.clash(self._instant.time, time)) is not None:
             self._advance(clash, _between(self._event_times.floats(clash)))
-        if time > self._now:
+        if time > self._instant.time:
             self._advance(time, [])
 
     def _advance(self, time: int, clashing: list[float]) -> None:
-        if self._clashing:
+        if self._instant.clashing:
             self._update()
-        self._now, self._clashing = time, clashing
         if clashing:
             stop = clashing[0]
         elif published := self._event_times.published(time):
             stop = max(published)
         else:
             stop = min(self._event_times.updated(time), default=time / SECOND)
-        self._stops_early = not (clashing or published)
+        self._instant = Instant(time, clashing, stops_early=not (clashing or published))
         self._run(self._simulator.AdvanceTo, stop)
 
     def _publish_later(self) -> None:
         """Make the publishes of the following floats of this instant now, before anything arrives or is updated."""
-        first, *later = self._clashing
+        first, *later = self._instant.clashing
         while len(self._twins) < len(later):
             self._twins.append(Simulator(self._simulator.get_system(), self._context))
         for twin, at in zip(self._twins, later, strict=False):
             self._context.SetTime(at)
             _check(twin.Initialize(ONLY_EVENTS))
-            for publish in self._event_times.overlooked(self._now, at):
+            for publish in self._event_times.overlooked(self._instant.time, at):
                 publish(self._context)
         self._context.SetTime(first)
 
     def _update(self) -> None:
         """Make the updates of this instant, one float after the other, and stand at the last of them."""
-        self._updates = True
+        self._instant.updates = True
         self._run(self._simulator.AdvancePendingEvents)  # The monitor sets the time.
-        (_, *later), self._clashing = self._clashing, []
+        (_, *later), self._instant.clashing = self._instant.clashing, []
         try:
             for twin, at in zip(self._twins, later, strict=False):
                 self._context.SetTime(at)
@@ -190,7 +197,7 @@ class DiagramSimulator:
             self._send_published()
         except (Exception, SystemExit) as error:
             self._blame(error)
-        self._updates = False
+        self._instant.updates = False
 
     def _take(self, messages: list[Message]) -> None:
         try:
@@ -234,11 +241,11 @@ class DiagramSimulator:
 
     def _after_step(self, context: Context) -> Any:
         self._step = "monitored"
-        if self._updates:
+        if self._instant.updates:
             self._send_published()
-            self._context.SetTime(self._clashing[-1])
+            self._context.SetTime(self._instant.clashing[-1])
             return None
-        if self._clashing and context.get_time() == self._clashing[0]:
+        if self._instant.clashing and context.get_time() == self._instant.clashing[0]:
             self._publish_later()
         status = None if self.monitor is None else self.monitor(context)
         if status is not None and not isinstance(status, EventStatus):
@@ -249,7 +256,7 @@ class DiagramSimulator:
                 advice="return an EventStatus, or nothing",
             )
         self._send_published()
-        if self._stops_early and not _ends(status) and nanoseconds(context.get_time()) == self._now:
+        if self._instant.stops_early and not _ends(status) and nanoseconds(context.get_time()) == self._instant.time:
             self._step = "stopped"
             return EventStatus.ReachedTermination(self._simulator.get_system(), "")
         return status
@@ -276,7 +283,7 @@ class DiagramSimulator:
             at = self._noted.popleft()[2]
             if at == _ECHO:
                 return
-        elif self._updates:
+        elif self._instant.updates:
             return  # By a step of no length, after what was published at this instant.
         if self._send is not None:
             self._send(channel, data, max(at, self._told))

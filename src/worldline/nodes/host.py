@@ -71,7 +71,8 @@ class HostSetting(NamedTuple):
     def end(self, node: int, neighbor: int, link: int, weight: int) -> LinkEnd:
         """Make an end of a link, at a node: what goes to its neighbor goes in there."""
         over = self.others.get((min(node, neighbor), max(node, neighbor)), self.over)
-        return LinkEnd(self.num_nodes, self.seed, node, neighbor, link, weight, over)
+        carrier = Carrier(self.num_nodes, self.seed, node, neighbor, over)
+        return LinkEnd(carrier, name_of(neighbor, self.num_nodes), link, weight)
 
 
 class NodeHost(Entity):
@@ -107,7 +108,9 @@ class NodeHost(Entity):
         self._state_told = b""
         self._timers = _Timers()
         self._unsent = 0  # How many messages haven't even set out.
-        self._is_calm = setting.executed is None and setting.script is None and not any(end.path for end in ends)
+        self._is_calm = (
+            setting.executed is None and setting.script is None and all(end.carrier.only_delays for end in ends)
+        )
         self._is_plain = False
         self._keeps_time = False
         self.acted_at = 0  # When a message has reached it last, or a timer has rung; by the short way only `keep_time`.
@@ -202,7 +205,7 @@ class NodeHost(Entity):
         if end is None:
             raise self._no_link(link)
         if self._is_plain:
-            self.send(end.name, TOPIC, message, delay=end.delay())
+            self.send(end.name, TOPIC, message, delay=end.carrier.delay())
         else:
             self._transmit(message, end)
 
@@ -366,7 +369,7 @@ class NodeHost(Entity):
         end.is_cut = any(self._is_cut(end, group) for group in self._groups)
         earlier = self._by_name.get(end.name)
         if earlier is not None:
-            end.follow(earlier)
+            end.carrier = earlier.carrier
         self._ends[end.link] = end
         self._by_name[end.name] = end
         if isinstance(self.node, Node):
@@ -585,74 +588,91 @@ def name_of(node: int, num_nodes: int) -> str:
     return f"{node:0{len(str(num_nodes - 1))}d}"
 
 
+class Carrier:
+    """Carries what one node sends to another: counts the messages, and draws how long each is under way.
+
+    A link that comes after another between the same nodes goes on with its carrier.
+    """
+
+    __slots__ = ("_last", "_made_of", "_number", "_over", "_path", "delay", "neighbor", "node")
+
+    def __init__(self, num_nodes: int, seed: int, node: int, neighbor: int, over: Link) -> None:
+        self._made_of = num_nodes, seed, node, neighbor, over
+        self.node = node
+        self.neighbor = neighbor
+        self._over = over
+        self._number = -1  # Of the last message that was sent.
+        self._last = 0  # When that arrives, as far as a script decides it.
+        ends = name_of(node, num_nodes), name_of(neighbor, num_nodes)
+        # A link that only delays takes one compiled draw a message; losses, order and the like take the whole path.
+        self._path = None if over == Link(latency=over.latency) else Path(over, seed, (TOPIC, *ends))
+        self.delay = _drawing(over.latency, Draws(seed, "latency", *ends))
+
+    @property
+    def only_delays(self) -> bool:
+        return self._path is None
+
+    def skip(self) -> None:
+        """Count a message that isn't carried."""
+        self._number += 1
+
+    def carry(self, message: Any, now: int, script: Deliveries | None) -> tuple[tuple[int, ...], str]:
+        """Return how long the next message is under way, and its copy; or why it isn't."""
+        self._number += 1
+        if script is not None:
+            delays = script((self.node, self.neighbor, self._number))
+            if self._over.fifo:
+                delays = tuple(self._in_order(now, delay) for delay in delays)
+            return delays, "" if delays else LOST
+        if self._path is None:
+            return (self.delay(),), ""
+        arrivals, lost = self._path.carry(now, self._number, size_of(message) if self._path.queues else 0)
+        return (() if lost else tuple(arrival - now for arrival in arrivals)), lost or ""
+
+    def _in_order(self, now: int, delay: int) -> int:
+        self._last = max(self._last, now + delay)
+        return self._last - now
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Carrier, self._made_of  # Hosts are sent to workers before anything has happened.
+
+
 class LinkEnd:
     """One end of a link, which its node knows under a local number: what it sends goes in here."""
 
     __slots__ = (
-        "delay",
+        "carrier",
         "held",
         "is_cut",
         "is_pristine",
-        "last",
         "link",
-        "made_of",
         "name",
         "neighbor",
-        "node",
-        "number",
         "opened",
-        "over",
-        "path",
         "state",
         "weight",
         "went_down",
     )
 
-    def __init__(self, num_nodes: int, seed: int, node: int, neighbor: int, link: int, weight: int, over: Link) -> None:
-        self.made_of = num_nodes, seed, node, neighbor, link, weight, over
-        self.node = node
-        self.neighbor = neighbor
+    def __init__(self, carrier: Carrier, name: str, link: int, weight: int) -> None:
+        self.carrier = carrier
+        self.name = name  # The neighbor's host.
+        self.neighbor = carrier.neighbor
         self.link = link
         self.weight = weight
-        self.over = over
-        self.name = name_of(neighbor, num_nodes)
         self.state: Literal["up", "down", "gone"] = "up"
         self.is_pristine = True  # It has been there from the start, and has never been down.
         self.is_cut = False  # A partition is between its ends.
         self.went_down = [-1]  # When it did so, lastly.
         self.held: list[Incoming] = []  # Messages that wait until it is up.
         self.opened = 0
-        self.number = -1  # Of the last message that was sent.
-        self.last = 0  # When that arrives, as far as a script decides it.
-        own = name_of(node, num_nodes)
-        # A link that only delays takes one compiled draw a message; losses, order and the like take the whole path.
-        self.path = None if over == Link(latency=over.latency) else Path(over, seed, (TOPIC, own, self.name))
-        self.delay = _drawing(over.latency, Draws(seed, "latency", own, self.name))
-
-    def follow(self, earlier: LinkEnd) -> None:
-        """Go on counting and drawing where an earlier end of a link to the same neighbor has stopped."""
-        self.number, self.last, self.path, self.delay = earlier.number, earlier.last, earlier.path, earlier.delay
 
     def carry(self, message: Any, now: int, script: Deliveries | None) -> tuple[tuple[int, ...], str]:
         """Return how long the next message is under way, and its copy; or why it isn't."""
-        self.number += 1
-        if self.state != "up":
-            return (), LINK_DOWN
-        if self.is_cut:
-            return (), PARTITIONED
-        if script is not None:
-            delays = script((self.node, self.neighbor, self.number))
-            if self.over.fifo:
-                delays = tuple(self._in_order(now, delay) for delay in delays)
-            return delays, "" if delays else LOST
-        if self.path is None:
-            return (self.delay(),), ""
-        arrivals, lost = self.path.carry(now, self.number, size_of(message) if self.path.queues else 0)
-        return (() if lost else tuple(arrival - now for arrival in arrivals)), lost or ""
-
-    def _in_order(self, now: int, delay: int) -> int:
-        self.last = max(self.last, now + delay)
-        return self.last - now
+        if self.state == "up" and not self.is_cut:
+            return self.carrier.carry(message, now, script)
+        self.carrier.skip()
+        return (), LINK_DOWN if self.state != "up" else PARTITIONED
 
     def go_down(self, now: int) -> None:
         self.state = "down"
@@ -674,7 +694,7 @@ class LinkEnd:
             self.went_down.pop()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LinkEnd, self.made_of  # Hosts are sent to workers before anything has happened.
+        return LinkEnd, (self.carrier, self.name, self.link, self.weight)  # As above.
 
 
 def _drawing(latency: Latency, draws: Draws) -> Callable[[], int]:

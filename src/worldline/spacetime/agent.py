@@ -21,7 +21,7 @@ from worldline.model.message import SEPARATOR, check_name, is_short
 from worldline.spacetime.core import ChannelEnd, Core, current_core
 from worldline.spacetime.functions import METHODS
 from worldline.spacetime.geometry import Vector, as_vector
-from worldline.spacetime.lanes import Body, Lane
+from worldline.spacetime.lanes import CLOSED, Body, Lane
 from worldline.spacetime.space import Minkowski, Point
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _arrived(name: str, target: str, home: int) -> RemoteReference:
 
 
 def lane_told(lane: Lane) -> tuple[Any, ...]:
-    return lane.name, lane.source.name, lane.target.name, lane.target.home, lane.open, lane.told
+    return lane.name, lane.source.name, lane.target.name, lane.target.home, lane.ended
 
 
 def _moved_reference(
@@ -131,19 +131,17 @@ def _moved_reference(
 ) -> RemoteReference:
     assert _moving is not None
     lane = None if told is None else lane_found(*told)
-    return RemoteReference(_moving, lane, _moving.body(body, home), is_end=is_end, channel=channel)
+    return RemoteReference(_moving, lane, _moving.register.body(body, home), is_end=is_end, channel=channel)
 
 
-def lane_found(
-    name: str, source: str = "", target: str = "", home: int = 0, is_open: bool = True, told: bool = False
-) -> Lane:
+def lane_found(name: str, source: str = "", target: str = "", home: int = 0, ended: str | None = None) -> Lane:
     """Return the lane of a channel that has moved here with its agent; one that is closed is no other's."""
     core = _moving
     assert core is not None
-    if is_open and name in core.lanes:
+    if ended is None and name in core.lanes:
         return core.lanes[name]
-    lane = Lane(name, 0, core.body(source, core.me), core.body(target, home))
-    lane.open, lane.told = False, told
+    lane = Lane(name, 0, core.register.body(source, core.me), core.register.body(target, home))
+    lane.ended = ended or CLOSED
     return lane
 
 
@@ -391,7 +389,7 @@ class Channel(ChannelEnd):
     @property
     def is_open(self) -> bool:
         """Whether anything can be sent: it hasn't been closed, and the target isn't known to be dead."""
-        return bool(self.lane.open)
+        return self.lane.ended is None
 
     def target(self) -> RemoteReference:
         """Return a reference to the agent at the other end, which can be sent to a third one."""
@@ -400,7 +398,7 @@ class Channel(ChannelEnd):
 
     def close(self) -> None:
         """Send nothing more. What is under way still arrives. One that is closed, or whose target is dead, stays so."""
-        if self.lane.open:
+        if self.lane.ended is None:
             self.core.check_sender(self.lane)
             self.core.close(self.lane)
 
@@ -421,7 +419,7 @@ class Channel(ChannelEnd):
     def __reduce_ex__(self, protocol: Any) -> Any:
         if _moving is None:
             raise _not_copied()
-        return _moved_channel, (self.lane.name,) if self.lane.open else lane_told(self.lane)
+        return _moved_channel, (self.lane.name,) if self.lane.ended is None else lane_told(self.lane)
 
 
 def _not_copied() -> ModelError:

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from worldline.kernel._native cimport hash_of_seven
 from worldline.spacetime.geometry cimport LambdaField, Trajectory, Vector, is_same
-from worldline.spacetime.lanes cimport Body, Lambda, Lane, new_lambda
+from worldline.spacetime.lanes cimport Body, Lambda, Lane, Register, new_lambda
 
 
 @cython.final
@@ -39,11 +39,8 @@ cdef class Core:
     cdef readonly LambdaField field
     cdef readonly object seed
     cdef public list boundaries
-    cdef readonly dict bodies
-    cdef readonly object elsewhere
-    cdef readonly dict graves
+    cdef readonly Register register
     cdef readonly dict lanes
-    cdef readonly dict homes
     cdef readonly int me
     cdef readonly Turns turns
     cdef readonly Body acting

@@ -66,7 +66,6 @@ from math import inf
 from struct import pack, unpack
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakValueDictionary
 
 from worldline.kernel.draws import Draws
 from worldline.kernel.packing import PackedCopy, fingerprint, seal
@@ -76,7 +75,7 @@ from worldline.model.randomness import Stream, key_of
 from worldline.processes.failures import is_from_outside
 from worldline.spacetime.functions import Closure, blamed, is_importable, look_of, name_of, sealed
 from worldline.spacetime.geometry import LambdaField, Trajectory, Vector
-from worldline.spacetime.lanes import Body, Lambda, Lane
+from worldline.spacetime.lanes import CLOSED, DEAD, NEWS, Body, Lambda, Lane, Register
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -263,13 +262,8 @@ class Core:
         self.boundaries = boundaries
         self.seed = seed
         self.me = me
-        self.bodies: dict[str, Body] = {}
-        # By name: those that only stand for one who lives elsewhere or is dead.
-        self.elsewhere: WeakValueDictionary[str, Body] = WeakValueDictionary()
-        # By name: where one died that was made during the run, its chain, and how many events it had.
-        self.graves: dict[str, tuple[Vector, int, int]] = {}
+        self.register = Register(space.n, me)
         self.lanes: dict[str, Lane] = {}
-        self.homes: dict[str, int] = {}  # Where bodies have moved to, or were placed.
         self.turns = Turns()
         self.acting: Body | None = None
         self.beginning = Body("", self.n, me)
@@ -359,7 +353,7 @@ class Core:
                 self._publish(body)
                 return handled
             body.moved = True
-            if best is not None and best.is_news:
+            if best is not None and best.head is not None and best.head.kind == _DEATH:
                 body.tau = least
                 self._take_news(body, best)
                 continue
@@ -529,7 +523,7 @@ class Core:
         finally:
             self.acting = None
             _current = before
-            if body.done and body.name in self.graves:
+            if body.done and body.name in self.register.graves:
                 body.agent = body.receiver = None  # They refer to each other, and nothing else needs them.
         if self.trace is not None:
             self._look_around(body)
@@ -614,7 +608,7 @@ class Core:
         body.trajectory = Trajectory(maker.point, self.space.rest)
         body.point = maker.point
         body.born = self.stamp
-        self.bodies[body.name] = body
+        self.register.add(body)
         self.live += 1
         self._publish(body)
         self.turns.wake(body)
@@ -637,45 +631,14 @@ class Core:
         if f"/{name}" in maker.counts or (is_number and int(number) <= maker.counts.get(kind, 0)):
             raise UsageError(f"there is an agent named {shown(name)} already", advice="every name is used once")
         maker.counts[f"/{name}"] = 1
-        name = self._name_below(maker, name)
-        del self.bodies[body.name]
-        body.name = name
-        self.bodies[name] = body
+        self.register.rename(body, self._name_below(maker, name))
 
     def _name_below(self, maker: Body, own: str) -> str:
         """Return a name for whom an agent has made. It has the maker's in it, so that only the maker's count."""
         name = descendant(maker.name.partition(SEPARATOR)[0], maker.name, own) if maker.name else own
-        if name in self.bodies or name in self.graves:
+        if self.register.is_known(name):
             raise UsageError(f"there is an agent named {shown(name)} already", advice="every name is used once")
         return name
-
-    def body(self, name: str, home: int) -> Body:
-        """Return the body of a name; one that stands for it, if it isn't here."""
-        found: Body | None = self.bodies.get(name)
-        if found is None:
-            found = self.elsewhere.get(name)
-        if found is None:
-            grave = self.graves.get(name)
-            found = Body(name, self.n, self.homes.get(name, home) if grave is None else self.me)
-            self.elsewhere[name] = found
-            if grave is None:
-                found.is_here = False
-            else:
-                found.done = True
-                found.point = found.death = grave[0]
-        return found
-
-    def house(self, name: str) -> Body:
-        """Return the body of a name, which lives here from now on."""
-        body: Body = self.body(name, self.me)
-        self.elsewhere.pop(name, None)
-        self.bodies[name] = body
-        body.home = self.me
-        return body
-
-    def all_bodies(self) -> list[Body]:
-        """Return all bodies that anything here has to do with."""
-        return [*self.bodies.values(), *self.elsewhere.values()]
 
     def lane(self, name: str, source: Body, target: Body, key: int | None = None) -> Lane:
         """Return the lane of a name, made if it isn't there; its key follows from the name, but takes a while."""
@@ -757,10 +720,10 @@ class Core:
 
     def wake_all(self) -> None:
         body: Body
-        for body in self.all_bodies():
+        for body in self.register.all():
             body.waiters = []
             body.waits_for = None
-        for body in self.bodies.values():
+        for body in self.register.bodies.values():
             self.turns.wake(body)
 
     # -- What is seen of them
@@ -834,7 +797,7 @@ class Core:
 
         The other end goes to the target along the old lane. Nothing that is sent on the new one can be there earlier.
         """
-        if not via.open or not self.acts(via.source):
+        if via.ended is not None or not self.acts(via.source):
             self.check_sender(via)
         name = self._channel_name()
         self.emit(via, _ATTACH, None, (name, holder.name, holder.home), 0, None)
@@ -865,7 +828,7 @@ class Core:
     def take_end(self, name: str, target: str, home: int) -> Lane:
         """Let the acting body hold the end of a lane that has come to it."""
         body: Body = self.acting  # type: ignore[assignment] # A lambda is opened by the agent that absorbs it.
-        lane: Lane = self.lane(name, body, self.body(target, home))
+        lane: Lane = self.lane(name, body, self.register.body(target, home))
         body.outs.append(lane)
         self.note("held", body, name, target)
         return lane
@@ -873,8 +836,8 @@ class Core:
     def _take_end(self, body: Body, item: Lambda) -> None:
         """Attach the end of a channel that has come to its target."""
         name, source, home = item.arguments
-        lane: Lane = self.lane(name, self.body(source, home), body)
-        lane.source = self.body(
+        lane: Lane = self.lane(name, self.register.body(source, home), body)
+        lane.source = self.register.body(
             source, home
         )  # It may have been given up before it came, when only its target was known.
         lane.floor = item.at
@@ -893,9 +856,9 @@ class Core:
 
         So it may happen at any moment, such as when the garbage collector finds that nothing has the channel.
         """
-        if not lane.open:
+        if lane.ended is not None:
             return
-        lane.open = False
+        lane.ended = CLOSED
         if lane in lane.source.outs:
             lane.source.outs.remove(lane)
         self.unwatch(lane)
@@ -942,14 +905,12 @@ class Core:
                 self._empty(lane)
                 self.lanes.pop(lane.name, None)
         for lane in body.outs:
-            lane.open = False
+            lane.ended = CLOSED
         body.lanes.clear()
         body.outs.clear()
         self._publish(body)
         if not silently and SEPARATOR in body.name:
-            self.graves[body.name] = body.point, int(body.chain), body.events
-            del self.bodies[body.name]
-            self.elsewhere[body.name] = body
+            self.register.bury(body)
 
     def _empty(self, lane: Lane) -> None:
         """Let what is under way on a lane vanish, and with it the ends of channels that it carries."""
@@ -959,15 +920,14 @@ class Core:
     def _vanish(self, item: Lambda) -> None:
         if item.ends is not None:
             for name, target, home in item.ends:
-                self.lose(name, self.body(target, home))
+                self.lose(name, self.register.body(target, home))
 
     # -- News of deaths
 
     def watch(self, lane: Lane) -> None:
         """Let the source of a lane learn when its target dies."""
         target: Body = lane.target
-        news: Lane = self.lane(f"{lane.name}!", target, lane.source)
-        news.is_news = True
+        news: Lane = self.lane(lane.name + NEWS, target, lane.source)
         self.attach(news)
         self.turns.wake(lane.source)
         if target.is_here:
@@ -978,7 +938,7 @@ class Core:
 
     def unwatch(self, lane: Lane) -> None:
         """Let the source of a lane no longer wait for news of its target."""
-        news: Lane | None = self.lanes.pop(f"{lane.name}!", None)
+        news: Lane | None = self.lanes.pop(lane.name + NEWS, None)
         if news is not None:
             if news.place >= 0:
                 drop_lane(lane.source, news)
@@ -1007,9 +967,8 @@ class Core:
         """
         lane: Lane
         for lane in list(body.outs):
-            if news.name == f"{lane.name}!":
-                lane.open = False
-                lane.told = True
+            if news.name == lane.name + NEWS:
+                lane.ended = DEAD
                 body.outs.remove(lane)
                 self.lanes.pop(lane.name, None)
         drop_lane(body, news)
@@ -1026,13 +985,13 @@ class Core:
                 f"the channel from {source.name} to {lane.target.name} is {source.name}'s, and {who}",
                 advice="an agent sends on channels of its own, in its own events",
             )
-        if lane.told:
+        if lane.ended == DEAD:
             raise ClosedError(
                 f"{lane.target.name} is dead, which is known here, so nothing can be sent to it",
                 participant=source.name,
                 advice="ask channel.is_open first, or catch the error",
             )
-        if not lane.open:
+        if lane.ended is not None:
             raise ClosedError(f"the channel to {lane.target.name} is closed", participant=source.name)
 
     def seal(self, function: Any, arguments: tuple[Any, ...], target: Body) -> Any:
@@ -1041,14 +1000,14 @@ class Core:
             return self.sealer.seal(function, arguments, target)
         except BaseException:
             for name, holder, home in self.sealer.taken():
-                self.lose(name, self.body(holder, home))
+                self.lose(name, self.register.body(holder, home))
             raise
 
     # -- Other workers
 
     def hear_position(self, name: str, position: Any) -> None:
         """Take in where a body of another worker is; None if it is gone."""
-        body: Body | None = self.elsewhere.get(name)
+        body: Body | None = self.register.elsewhere.get(name)
         i: cython.Py_ssize_t
         if body is None:  # Nothing here has to do with it any more.
             return
@@ -1067,7 +1026,7 @@ class Core:
 
     def arrive(self, name: str, state: tuple[Any, ...]) -> Body:
         """Let a body live here from now on."""
-        body: Body = self.house(name)
+        body: Body = self.register.house(name)
         body.restore(state)
         if not body.done:
             self.live += 1
@@ -1079,8 +1038,7 @@ class Core:
             self.live -= 1
         body.is_here = False
         body.home = home
-        del self.bodies[body.name]
-        self.elsewhere[body.name] = body
+        self.register.set_aside(body)
         body.agent = body.receiver = body.random = body.timer = None
         lane: Lane
         for lane in body.lanes:
@@ -1113,9 +1071,10 @@ class Core:
         """Take in what has moved of lanes, after the bodies."""
         lane: Lane
         half: cython.int
-        for name, key, half, (source, source_home, target, target_home), sent, is_news, flags, under_way in lanes:
-            lane = self.lane(name, self.body(source, source_home), self.body(target, target_home), key)
-            lane.is_news = is_news
+        for name, key, half, (source, source_home, target, target_home), sent, flags, under_way in lanes:
+            lane = self.lane(
+                name, self.register.body(source, source_home), self.register.body(target, target_home), key
+            )
             if half & _SOURCES_HALF:
                 lane.sent = sent
                 lane.handle = 0
@@ -1148,7 +1107,7 @@ def _lane_told(lane: Lane, half: cython.int) -> tuple[Any, ...]:
                 (item.at, item.order, item.kind, item.function, item.arguments, item.content, item.ends)
                 for item in lane.under_way()
             ]
-    return lane.name, lane.key, half, ends, lane.sent, lane.is_news, flags, under_way
+    return lane.name, lane.key, half, ends, lane.sent, flags, under_way
 
 
 @cython.cclass
@@ -1169,7 +1128,7 @@ class ChannelEnd:
         """
         lane: Lane = self.lane
         core: Core = self.core
-        if not lane.open or lane.source is not core.acting:
+        if lane.ended is not None or lane.source is not core.acting:
             core.check_sender(lane)
         content = core.sealer.prints.get(function) if not arguments and type(function) is _Function else None
         if content is not None:

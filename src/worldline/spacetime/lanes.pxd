@@ -28,12 +28,10 @@ cdef class Lane:
     cdef bint exact
     cdef public bint gone
     cdef public bint asked
-    cdef public bint is_news
-    cdef public bint open
-    cdef public bint told
     cdef object rest
     cdef readonly unsigned long long key
     cdef public long long sent
+    cdef public object ended
     cdef readonly object name
     cdef public object timers
     cdef public object handle
@@ -85,6 +83,16 @@ cdef class Body:
     cdef long long notes
     cdef object shown
     cdef public dict counts
+
+
+@cython.final
+cdef class Register:
+    cdef readonly Py_ssize_t n
+    cdef readonly int me
+    cdef readonly dict bodies
+    cdef readonly object elsewhere
+    cdef readonly dict graves
+    cdef readonly dict homes
 
 
 cpdef Lambda new_lambda(

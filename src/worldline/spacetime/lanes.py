@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False, cdivision=True
 # cython: annotation_typing=True
-"""Bodies and lanes: what an agent is in spacetime, and what is under way to it. All of this is data.
+"""Bodies and lanes: what an agent is in spacetime, who there is, and what is under way. All of this is data.
 
 A lane is a queue of lambdas in the order of emission, from one body to another.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from math import inf
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from worldline.spacetime.geometry import Trajectory, Vector
 
@@ -25,6 +26,13 @@ if not cython.compiled:
     from worldline.spacetime.geometry import new_doubles
 
 _NEVER = cython.declare(cython.double, inf)
+
+NEWS = "!"
+"""What the name of a lane ends in that brings the news of a death; before it is the lane that leads to who dies."""
+
+# Why nothing can be sent on a lane any more, as far as its source knows.
+CLOSED = "closed"
+DEAD = "its target is dead"
 
 
 @cython.final
@@ -160,6 +168,72 @@ class Body:
 
 @cython.final
 @cython.cclass
+class Register:
+    """Who there is at one worker: the bodies that are here, and those that stand for others or for the dead."""
+
+    def __init__(self, n: int, me: int) -> None:
+        self.n = n
+        self.me = me
+        self.bodies: dict[str, Body] = {}
+        # By name: those that only stand for one who lives elsewhere or is dead.
+        self.elsewhere: WeakValueDictionary[str, Body] = WeakValueDictionary()
+        # By name: where one died that was made during the run, its chain, and how many events it had.
+        self.graves: dict[str, tuple[Vector, int, int]] = {}
+        self.homes: dict[str, int] = {}  # Where bodies have moved to, or were placed.
+
+    def body(self, name: str, home: int) -> Body:
+        """Return the body of a name; one that stands for it, if it isn't here."""
+        found: Body | None = self.bodies.get(name)
+        if found is None:
+            found = self.elsewhere.get(name)
+        if found is None:
+            grave = self.graves.get(name)
+            found = Body(name, self.n, self.homes.get(name, home) if grave is None else self.me)
+            self.elsewhere[name] = found
+            if grave is None:
+                found.is_here = False
+            else:
+                found.done = True
+                found.point = found.death = grave[0]
+        return found
+
+    def all(self) -> list[Body]:
+        """Return all bodies that anything here has to do with."""
+        return [*self.bodies.values(), *self.elsewhere.values()]
+
+    def is_known(self, name: str) -> bool:
+        """Whether a body here has, or had, a name."""
+        return name in self.bodies or name in self.graves
+
+    def add(self, body: Body) -> None:
+        self.bodies[body.name] = body
+
+    def rename(self, body: Body, name: str) -> None:
+        del self.bodies[body.name]
+        body.name = name
+        self.bodies[name] = body
+
+    def house(self, name: str) -> Body:
+        """Return the body of a name, which lives here from now on."""
+        body: Body = self.body(name, self.me)
+        self.elsewhere.pop(name, None)
+        self.bodies[name] = body
+        body.home = self.me
+        return body
+
+    def set_aside(self, body: Body) -> None:
+        """Let a body only stand for one that is elsewhere, or dead, from now on."""
+        del self.bodies[body.name]
+        self.elsewhere[body.name] = body
+
+    def bury(self, body: Body) -> None:
+        """Keep of one that has died no more than its part in the digest, and where it died."""
+        self.graves[body.name] = body.point, int(body.chain), body.events
+        self.set_aside(body)
+
+
+@cython.final
+@cython.cclass
 class Lane:
     """A channel as the core sees it: who may send on it, to whom, and what is under way.
 
@@ -177,13 +251,16 @@ class Lane:
         self.sent = 0
         self.place = -1  # Among the target's lanes, once it is attached there.
         self.exact = False
-        self.open = True  # As far as the source knows.
+        self.ended: str | None = None  # CLOSED or DEAD.
         self.gone = False  # Nothing can be sent on it any more; what is under way arrives.
-        self.is_news = False
         self.asked = False  # Another worker has been asked for news, and hasn't answered.
         self.handle = 0  # The identity of the object by which the source holds it.
-        self.told = False  # The source knows that the target is dead.
         self.timers: list[Any] | None = None
+
+    @property
+    def is_news(self) -> bool:
+        """Whether nothing comes on it but the news of a death."""
+        return self.name.endswith(NEWS)
 
     def under_way(self) -> list[Lambda]:
         """Return what has been sent and not absorbed."""

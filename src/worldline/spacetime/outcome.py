@@ -189,11 +189,11 @@ class CoreReport(NamedTuple):
 
 def report_of(core: Core) -> CoreReport:
     """Return what a core has to tell, at the end: its graves, of which there may be many, are cleared on the way."""
-    ends = [(body.name, _end(body.point, body.chain, body.events)) for body in core.bodies.values()]
-    while core.graves:
-        name, grave = core.graves.popitem()
+    ends = [(body.name, _end(body.point, body.chain, body.events)) for body in core.register.bodies.values()]
+    while core.register.graves:
+        name, grave = core.register.graves.popitem()
         ends.append((name, _end(*grave)))
-    living = [body for body in core.bodies.values() if not body.done]
+    living = [body for body in core.register.bodies.values() if not body.done]
     waits = {
         body.name: (body.blocked_by.source.name, body.position(core.n))
         for body in living

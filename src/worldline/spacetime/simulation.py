@@ -90,7 +90,7 @@ class ForwardSimulation:
         make_current(self._outer)
 
     def _look_at_all(self) -> None:
-        for body in self._core.bodies.values():
+        for body in self._core.register.bodies.values():
             failure: WorldlineError | None = None
             try:
                 if not body.done:
@@ -123,18 +123,20 @@ class ForwardSimulation:
     @property
     def agents(self) -> dict[str, Agent]:
         """All agents by name, to inspect before and after a run. Those made during the run are gone if they died."""
-        return {name: body.agent for name, body in sorted(self._core.bodies.items())}
+        return {name: body.agent for name, body in sorted(self._core.register.bodies.items())}
 
     def __getitem__(self, name: str) -> Agent:
         """Return an agent."""
-        if name not in self._core.bodies:
+        if name not in self._core.register.bodies:
             gone = "one that is made during a run is gone when it has died" if "/" in str(name) else None
-            raise UsageError(f"there is no agent named {shown(name)}", advice=gone or nearest(name, self._core.bodies))
-        agent: Agent = self._core.bodies[name].agent
+            raise UsageError(
+                f"there is no agent named {shown(name)}", advice=gone or nearest(name, self._core.register.bodies)
+            )
+        agent: Agent = self._core.register.bodies[name].agent
         return agent
 
     def __repr__(self) -> str:
-        return f"<ForwardSimulation of {counted(len(self._core.bodies), 'agent')} in {self.space}>"
+        return f"<ForwardSimulation of {counted(len(self._core.register.bodies), 'agent')} in {self.space}>"
 
     def scene(self, until: float) -> Scene:
         """Return what a run until then takes place in."""

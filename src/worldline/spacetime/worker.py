@@ -36,7 +36,7 @@ from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.status_timer import Look, looks, telling
 from worldline.spacetime.agent import Agent, AgentWrapper, moving
 from worldline.spacetime.core import Core, Letter
-from worldline.spacetime.lanes import Body, new_lambda
+from worldline.spacetime.lanes import NEWS, Body, new_lambda
 from worldline.spacetime.outcome import CoreReport, SpacetimeOutcome, outcome_of, records_of, report_of
 from worldline.spacetime.placement import Balance, Placing, Resident, as_placing, moves, resident_of
 from worldline.spacetime.space import shown_time
@@ -148,7 +148,7 @@ def states_of(core: Core) -> list[tuple[str, tuple[Any, ...], bytes | None]]:
     with moving(core), _uncollected():
         return [
             (body.name, body.state(), final_state(type(body.agent), own_state(body.agent), is_opened=False))
-            for body in core.bodies.values()
+            for body in core.register.bodies.values()
         ]
 
 
@@ -159,7 +159,7 @@ def bring_back(core: Core, states: Iterable[tuple[str, tuple[Any, ...], bytes | 
             if packed_agent is None:
                 continue
             kind, attributes = pickle.loads(packed_agent)
-            body = core.house(name)
+            body = core.register.house(name)
             body.restore(state)
             if body.agent is None:
                 _take_agent(core, body, kind, attributes)
@@ -190,7 +190,7 @@ def take(core: Core, letter: Letter) -> None:
             _take_lambda(core, *said)
         case "gone":
             lane_name, target = said
-            core.lose(lane_name, core.body(target, core.me))
+            core.lose(lane_name, core.register.body(target, core.me))
         case "watch":
             _be_watched(core, *said)
         case "watched":
@@ -201,24 +201,25 @@ def take(core: Core, letter: Letter) -> None:
         case "unwatch":
             name, news_name = said
             news = core.lanes.pop(news_name, None)
-            body = core.body(name, core.me)
+            body = core.register.body(name, core.me)
             if news is not None and news in body.outs:
                 body.outs.remove(news)
 
 
 def _take_lambda(core: Core, name: str, source: str, home: int, target: str, *parts: Any) -> None:
-    if name.endswith("!") and name not in core.lanes:
+    if name.endswith(NEWS) and name not in core.lanes:
         return  # News that aren't waited for any more.
-    lane = core.lanes.get(name) or core.lane(name, core.body(source, home), core.body(target, core.me))
+    lane = core.lanes.get(name) or core.lane(
+        name, core.register.body(source, home), core.register.body(target, core.me)
+    )
     core.deliver(lane, new_lambda(*parts))
 
 
 def _be_watched(core: Core, name: str, news: str, watcher: str, worker: int) -> None:
-    body = core.body(name, core.me)
+    body = core.register.body(name, core.me)
     assert body.is_here, f"{name} is thought to be here"  # Otherwise the watcher would take it for dead.
     if news:
-        lane = core.lane(news, body, core.body(watcher, worker))
-        lane.is_news = True
+        lane = core.lane(news, body, core.register.body(watcher, worker))
         core.tell_death(body, lane)
         core.outbox.append((lane.target, ("watched", news)))
     body.partners[worker] = True
@@ -513,7 +514,7 @@ class SpacetimeWorker:
     def _residents(self) -> list[Resident]:
         """Return who is here, each with how many events it has had since this was asked last."""
         core = self._core
-        living = [body for body in core.bodies.values() if not body.done]
+        living = [body for body in core.register.bodies.values() if not body.done]
         before, self._balance.events_of = self._balance.events_of, {body.name: body.events for body in living}
         return [resident_of(body, core.n, body.events - before.get(body.name, body.events)) for body in living]
 
@@ -522,18 +523,18 @@ class SpacetimeWorker:
         core = self._core
         leaving: list[list[Body]] = [[] for _ in self._sent]
         for name, worker in agreed.items():
-            body = core.bodies.get(name)
+            body = core.register.bodies.get(name)
             if body is not None:
                 leaving[worker].append(body)
         ready = [packed_if_possible(core, bodies) for bodies in leaving]
         for worker, (names, _) in enumerate(ready):
             for name in names:
-                core.depart(core.bodies[name], worker)
+                core.depart(core.register.bodies[name], worker)
         leavers = [name for names, _ in ready for name in names]
         for gone in self._gathered("leaving", [leavers for _ in ready]):
-            core.homes.update((name, agreed[name]) for name in gone)
-        for body in core.all_bodies():
-            body.home = core.homes.get(body.name, body.home)
+            core.register.homes.update((name, agreed[name]) for name in gone)
+        for body in core.register.all():
+            body.home = core.register.homes.get(body.name, body.home)
             body.partners = {}
         core.forget_lanes()
         # Here, while all stand still: who is faster goes on, and says new things, before this one has settled.
@@ -582,7 +583,7 @@ def _on_processes(
     executor: Executor, core: Core, reached: Callable[[int, int], None]
 ) -> Sequence[CoreReport | Failure]:
     check_guarded()
-    check_loadable((body.agent for body in core.bodies.values()), "the agents' classes")
+    check_loadable((body.agent for body in core.register.bodies.values()), "the agents' classes")
     placing = as_placing(executor.placement, core.n)
     homes = _placed(core, placing, executor.count)
     setting = _setting(core, placing, core.trace is not None)
@@ -629,7 +630,7 @@ def _worked(number: int, peers: Peers, task: _Task, look: Look) -> CoreReport:
     workers, setting, homes, bodies = task
     space, field, boundaries, seed, placing, is_traced = loaded(setting, _SETTING)
     core = Core(space, field, boundaries, seed, number)
-    core.homes.update(homes)
+    core.register.homes.update(homes)
     unpacked(core, bodies)
     if is_traced:
         core.trace = []
@@ -641,7 +642,7 @@ def _worked(number: int, peers: Peers, task: _Task, look: Look) -> CoreReport:
 
 
 def _placed(core: Core, placing: Placing, count: int) -> dict[str, int]:
-    residents = [resident_of(body, core.n, 1) for _, body in sorted(core.bodies.items())]
+    residents = [resident_of(body, core.n, 1) for _, body in sorted(core.register.bodies.items())]
     return placing.place(residents, count)
 
 
@@ -650,7 +651,7 @@ def _outline(core: Core) -> list[Any]:
     lanes = [(name, lane.source.name, lane.target.name, lane.sent) for name, lane in core.lanes.items()]
     bodies = [
         (body.name, type(body.agent).__qualname__, tuple(body.point), tuple(body.trajectory.velocity), body.chain)
-        for body in core.bodies.values()
+        for body in core.register.bodies.values()
     ]
     return [sorted(bodies), sorted(lanes)]
 
@@ -667,4 +668,9 @@ def _setting(core: Core, placing: Placing, is_traced: bool) -> bytes:
 
 
 def _task(core: Core, setting: bytes, homes: dict[str, int], number: int, count: int) -> _Task:
-    return count, setting, homes, packed(core, [body for body in core.bodies.values() if homes[body.name] == number])
+    return (
+        count,
+        setting,
+        homes,
+        packed(core, [body for body in core.register.bodies.values() if homes[body.name] == number]),
+    )

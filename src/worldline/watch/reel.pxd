@@ -14,28 +14,42 @@ cdef double *_doubles(cpython.array.array column)
 cdef int *_ints(cpython.array.array column)
 
 
+@cython.final
+cdef class Ints:
+    cdef readonly Py_ssize_t room
+    cdef cpython.array.array _all
+    cdef int *at
+
+    cpdef make_room(self, Py_ssize_t count)
+
+
+@cython.final
+cdef class Numbers:
+    cdef readonly Py_ssize_t room
+    cdef readonly list all
+    cdef double *sent
+    cdef double *arrival
+    cdef double *expiry
+    cdef int *sender
+    cdef int *receiver
+    cdef int *topic
+    cdef int *sequence
+    cdef int *lost
+    cdef int *number
+    cdef int *copy
+
+    cpdef make_room(self, Py_ssize_t count)
+
+
 cdef class Rows:
     cdef readonly Py_ssize_t count
     cdef readonly list payloads
+    cdef Numbers _numbers
     cdef dict _places
-    cdef Py_ssize_t _looked, _room, _receivers
+    cdef Py_ssize_t _looked
     cdef dict _closures
-    cdef list _columns
-    cdef cpython.array.array _all_reached
-    cdef double *_sent
-    cdef double *_arrival
-    cdef double *_expiry
-    cdef int *_sender
-    cdef int *_receiver
-    cdef int *_topic
-    cdef int *_sequence
-    cdef int *_lost
-    cdef int *_number
-    cdef int *_copy
-    cdef int *_reached
+    cdef Ints _reached
 
-    cdef _make_room(self, Py_ssize_t count)
-    cdef _make_receivers(self, Py_ssize_t count)
     @cython.locals(place=Py_ssize_t)
     cdef add(self, double at, int sender, int topic, long long sequence, payload, double until, long long number)
     cdef reach(self, Py_ssize_t place, int receiver, double arrival, int copy, int lost)
@@ -63,8 +77,7 @@ cdef class Reel(Observer):
     cdef Observer _also
     cdef dict _members
     cdef dict _topics
-    cdef cpython.array.array _all_told
-    cdef int *_told
+    cdef Ints _told
     cdef Rows _rows
     cdef list _notes
     cdef bint _is_tidy

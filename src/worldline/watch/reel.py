@@ -59,134 +59,149 @@ def _ints(column: array[int]) -> array[int]:
         return column
 
 
+class Ints:
+    """Whole numbers by place, as far as there is room for them: 0 until they are set."""
+
+    def __init__(self) -> None:
+        self.room = 0
+        self._all = array("i")
+        self.make_room(_LEAST)
+
+    def make_room(self, count: int) -> None:
+        self._all.frombytes(bytes(4 * (count - self.room)))
+        self.room = count
+        self.at = _ints(self._all)
+
+
+class Numbers:
+    """The columns of rows but for their payloads, with room for so many rows."""
+
+    def __init__(self) -> None:
+        self.room = 0
+        self.all: list[array[Any]] = [array(code) for code in _CODES]
+        self.make_room(_LEAST)
+
+    def make_room(self, count: int) -> None:
+        for column in self.all:
+            column.frombytes(bytes(column.itemsize * (count - self.room)))
+        self.room = count
+        self.sent, self.arrival, self.expiry = _doubles(self.all[0]), _doubles(self.all[1]), _doubles(self.all[2])
+        self.sender, self.receiver = _ints(self.all[3]), _ints(self.all[4])
+        self.topic, self.sequence = _ints(self.all[5]), _ints(self.all[6])
+        self.lost, self.number, self.copy = _ints(self.all[7]), _ints(self.all[8]), _ints(self.all[9])
+
+
 class Rows:
     """Rows that aren't final, as columns and their payloads."""
 
     def __init__(self) -> None:
         self.count = 0
         self.payloads: list[bytes] = []
+        self._numbers = Numbers()
         self._places: dict[tuple[int, int], int] = {}  # (sender, number) → its first row, as far as was looked.
         self._looked = 0
         self._closures: dict[tuple[int, int], int] = {}  # (receiver, topic) → until, of those not yet carried out.
-        self._room = self._receivers = 0
-        self._columns: list[array[Any]] = [array(code) for code in _CODES]
-        self._all_reached = array("i")  # By receiver, the row in which it was reached last, if that is still there.
-        self._make_room(_LEAST)
-        self._make_receivers(_LEAST)
-
-    def _make_room(self, count: int) -> None:
-        for column in self._columns:
-            column.frombytes(bytes(column.itemsize * (count - self._room)))
-        self._room = count
-        self._sent, self._arrival = _doubles(self._columns[0]), _doubles(self._columns[1])
-        self._expiry = _doubles(self._columns[2])
-        self._sender, self._receiver = _ints(self._columns[3]), _ints(self._columns[4])
-        self._topic, self._sequence = _ints(self._columns[5]), _ints(self._columns[6])
-        self._lost, self._number, self._copy = (
-            _ints(self._columns[7]),
-            _ints(self._columns[8]),
-            _ints(self._columns[9]),
-        )
-
-    def _make_receivers(self, count: int) -> None:
-        self._all_reached.frombytes(bytes(4 * (count - self._receivers)))
-        self._receivers = count
-        self._reached = _ints(self._all_reached)
+        self._reached = Ints()  # By receiver, the row in which it was reached last, if that is still there.
 
     def add(self, at: int, sender: int, topic: int, sequence: int, payload: bytes, until: int, number: int) -> None:
         """Add a message that has no receiver yet."""
-        if self.count == self._room:
-            self._make_room(2 * self._room)
+        numbers = self._numbers
+        if self.count == numbers.room:
+            numbers.make_room(2 * self.count)
         place = self.count
         self.count = place + 1
-        self._sent[place] = self._arrival[place] = at
-        self._expiry[place] = until
-        self._sender[place] = sender
-        self._receiver[place] = self._lost[place] = -1
-        self._topic[place] = topic
-        self._sequence[place] = sequence & _INT
-        self._number[place] = -1 if number < 0 else number & _INT
-        self._copy[place] = 0
+        numbers.sent[place] = numbers.arrival[place] = at
+        numbers.expiry[place] = until
+        numbers.sender[place] = sender
+        numbers.receiver[place] = numbers.lost[place] = -1
+        numbers.topic[place] = topic
+        numbers.sequence[place] = sequence & _INT
+        numbers.number[place] = -1 if number < 0 else number & _INT
+        numbers.copy[place] = 0
         self.payloads.append(payload)
 
     def reach(self, place: int, receiver: int, arrival: int, copy: int, lost: int) -> None:
         """Let the message of a row reach a receiver: in the row itself, if it has none, or in one more."""
-        if self._receiver[place] != -1:
+        numbers = self._numbers
+        if numbers.receiver[place] != -1:
             self.add(
-                int(self._sent[place]),
-                self._sender[place],
-                self._topic[place],
-                self._sequence[place],
+                int(numbers.sent[place]),
+                numbers.sender[place],
+                numbers.topic[place],
+                numbers.sequence[place],
                 self.payloads[place],
-                int(self._expiry[place]),
-                self._number[place],
+                int(numbers.expiry[place]),
+                numbers.number[place],
             )
             place = self.count - 1
-        self._arrival[place] = arrival
-        self._receiver[place] = receiver
-        self._lost[place] = lost
-        self._copy[place] = copy
-        if receiver >= self._receivers:
-            self._make_receivers(2 * receiver)
-        self._reached[receiver] = place
+        numbers.arrival[place] = arrival
+        numbers.receiver[place] = receiver
+        numbers.lost[place] = lost
+        numbers.copy[place] = copy
+        if receiver >= self._reached.room:
+            self._reached.make_room(2 * receiver)
+        self._reached.at[receiver] = place
 
     def find(self, sender: int, number: int) -> int:
         """Return the first row of a message; -1 if there is none."""
         for place in range(self._looked, self.count):
-            self._places.setdefault((self._sender[place], self._number[place]), place)
+            self._places.setdefault((self._numbers.sender[place], self._numbers.number[place]), place)
         self._looked = self.count
         return self._places.get((sender, number & _INT), -1)
 
     def last(self, place: int, until: int) -> None:
         """Put off the expiry of a row's message; FOREVER is until another time is said."""
-        before = self._expiry[place]
-        self._expiry[place] = until if before >= FOREVER or until > before else before
+        before = self._numbers.expiry[place]
+        self._numbers.expiry[place] = until if before >= FOREVER or until > before else before
 
     def count_final(self, floor: int) -> int:
         """Return how many rows are final, from the first on."""
         for place in range(self.count):
-            if self._expiry[place] >= floor:
+            if self._numbers.expiry[place] >= floor:
                 return place
         return self.count
 
     def break_off(self, floor: int, end: int, reason: int) -> None:
         """Let what isn't final, and would arrive at the end or later, be lost."""
+        numbers = self._numbers
         for place in range(self.count):
-            is_final = self._expiry[place] < floor or self._arrival[place] < end
-            if not is_final and self._receiver[place] >= 0 and self._lost[place] < 0:
-                self._lost[place] = reason
+            is_final = numbers.expiry[place] < floor or numbers.arrival[place] < end
+            if not is_final and numbers.receiver[place] >= 0 and numbers.lost[place] < 0:
+                numbers.lost[place] = reason
 
     def take(self, count: int) -> Columns:
         """Remove so many rows, and return their columns, as the tape has them."""
         self._forget_places()
-        taken = [self._columns[number][:count] for number in _ON_TAPE]
+        taken = [self._numbers.all[number][:count] for number in _ON_TAPE]
         payloads = self.payloads[:count]
         del self.payloads[:count]
         rest = self.count - count
-        for column in self._columns:
+        for column in self._numbers.all:
             column[:rest] = column[count : self.count]
         self.count = rest
         return taken, payloads
 
     def retell(self, receiver: int, arrival: int, copy: int, lost: int) -> bool:
         """Change what was said of the last message, of the same receiver, arrival and copy; False if nothing was."""
+        numbers = self._numbers
         last = self.count - 1
-        if self._receiver[last] == -1 or receiver >= self._receivers:
+        if numbers.receiver[last] == -1 or receiver >= self._reached.room:
             return False
-        place = self._reached[receiver]  # Mostly a row of an earlier message: then this isn't told twice.
+        place = self._reached.at[receiver]  # Mostly a row of an earlier message: then this isn't told twice.
         if place > last:
             return False
         while place >= 0 and self._is_same(place, last):
-            is_same = self._receiver[place] == receiver and self._copy[place] == copy
-            if is_same and self._arrival[place] == arrival:
-                self._lost[place] = lost
+            is_same = numbers.receiver[place] == receiver and numbers.copy[place] == copy
+            if is_same and numbers.arrival[place] == arrival:
+                numbers.lost[place] = lost
                 return True
             place -= 1
         return False
 
     def _is_same(self, place: int, other: int) -> bool:
         """Whether two rows are of the same message."""
-        return self._sender[place] == self._sender[other] and self._sequence[place] == self._sequence[other]
+        numbers = self._numbers
+        return numbers.sender[place] == numbers.sender[other] and numbers.sequence[place] == numbers.sequence[other]
 
     def close(self, receiver: int, topic: int, until: int) -> None:
         """Let nothing on a topic that was said so far reach a receiver then or later."""
@@ -197,7 +212,7 @@ class Rows:
         """Take back what a receiver has closed of a row's topic, before more reaches it; False if that is nothing."""
         if not self._closures:
             return False
-        key = receiver, self._topic[place]
+        key = receiver, self._numbers.topic[place]
         until = self._closures.pop(key, None)
         return until is not None and self._take_back({key: until})
 
@@ -209,17 +224,18 @@ class Rows:
         return self._take_back(closures)
 
     def _take_back(self, closures: dict[tuple[int, int], int]) -> bool:
+        numbers = self._numbers
         is_changed = False
         first = min(closures.values())
         for place in range(self.count):
-            if self._arrival[place] < first or self._receiver[place] < 0:
+            if numbers.arrival[place] < first or numbers.receiver[place] < 0:
                 continue
-            until = closures.get((self._receiver[place], self._topic[place]))
-            if until is not None and self._arrival[place] >= until:
-                self._arrival[place] = self._sent[place]
-                self._receiver[place] = _GONE
-                self._lost[place] = -1
-                self._copy[place] = 0
+            until = closures.get((numbers.receiver[place], numbers.topic[place]))
+            if until is not None and numbers.arrival[place] >= until:
+                numbers.arrival[place] = numbers.sent[place]
+                numbers.receiver[place] = _GONE
+                numbers.lost[place] = -1
+                numbers.copy[place] = 0
                 is_changed = True
         return is_changed
 
@@ -229,7 +245,7 @@ class Rows:
         Those of one message stay in the order in which they were told, whenever they are arranged.
         """
         self._forget_places()
-        columns = [column[: self.count].tolist() for column in self._columns]
+        columns = [column[: self.count].tolist() for column in self._numbers.all]
         rows: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         expiries: dict[tuple[int, int], Any] = {}
         reached: set[tuple[int, int]] = set()
@@ -265,8 +281,7 @@ class Reel(Observer):
         self._also: Observer | None = None
         self._members: dict[str, int] = {}
         self._topics: dict[str, int] = {}
-        self._all_told = array("i")  # By member, how much it has sent and noted.
-        self._told = _ints(self._all_told)
+        self._told = Ints()  # By member, how much it has sent and noted.
         self._rows = Rows()
         self._notes: list[Note] = []
         self._is_tidy = True
@@ -305,8 +320,8 @@ class Reel(Observer):
             self._is_tidy = False
         self._last_who, self._last_number = who, number
         sender = self._member(who)
-        sequence = self._told[sender]
-        self._told[sender] = (sequence + 1) & _INT
+        sequence = self._told.at[sender]
+        self._told.at[sender] = (sequence + 1) & _INT
         self._weight += len(payload)
         self._rows.add(at, sender, self._topic(topic), sequence, payload, until, number)
 
@@ -314,8 +329,8 @@ class Reel(Observer):
         found = self._members.get(name)
         if found is None:
             found = self._members[name] = self._tape.number("members", name)
-            self._all_told.frombytes(bytes(4 * max(0, found + 1 - len(self._all_told))))
-            self._told = _ints(self._all_told)
+            if found >= self._told.room:
+                self._told.make_room(2 * found)
         return found
 
     def _topic(self, name: str) -> int:
@@ -363,8 +378,8 @@ class Reel(Observer):
             self._add(who, topic, at, payload, at, -1)
             return
         sender = self._member(who)
-        self._notes.append((at, sender, self._topic(topic), self._told[sender], payload))
-        self._told[sender] = (self._told[sender] + 1) & _INT
+        self._notes.append((at, sender, self._topic(topic), self._told.at[sender], payload))
+        self._told.at[sender] = (self._told.at[sender] + 1) & _INT
 
     def passed(self, time: int) -> None:
         if self._also is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from struct import Struct as Layout
 from typing import Any
 
-from msgspec import Struct, json
+from msgspec import json
 
 from worldline.history.observer import Observer
 from worldline.history.plain import plain
@@ -71,33 +71,7 @@ _MATCHING_ID = 0
 _encode = json.Encoder().encode
 
 
-class _Timestamp(Struct):
-    sec: int
-    nsec: int
-
-
-class _Xyz(Struct):
-    x: float
-    y: float
-    z: float
-
-
-class _Xyzw(Struct):
-    x: float
-    y: float
-    z: float
-    w: float
-
-
-class _FrameTransform(Struct):
-    timestamp: _Timestamp
-    parent_frame_id: str
-    child_frame_id: str
-    translation: _Xyz
-    rotation: _Xyzw
-
-
-_Json = dict[str, Any]  # A part of a scene: told seldom, so it needs no type of its own to be fast.
+_Json = dict[str, Any]
 
 
 def frame_of(model: str, link: str) -> str:
@@ -109,12 +83,16 @@ class TransformsEncoder:
     """Encodes the poses of links. It builds the message of each mover once, and then only puts numbers into it."""
 
     def __init__(self, models: Mapping[str, WorldModel]) -> None:
-        self._time = _Timestamp(0, 0)
+        self._time = _time(0)
         self._movers = {
             name: [
-                _FrameTransform(
-                    self._time, WORLD_FRAME, frame_of(name, link.name), _Xyz(0.0, 0.0, 0.0), _Xyzw(0.0, 0.0, 0.0, 1.0)
-                )
+                {
+                    "timestamp": self._time,
+                    "parent_frame_id": WORLD_FRAME,
+                    "child_frame_id": frame_of(name, link.name),
+                    "translation": dict.fromkeys("xyz"),
+                    "rotation": dict.fromkeys("xyzw"),
+                }
                 for link in model.links
             ]
             for name, model in sorted(models.items())
@@ -124,17 +102,17 @@ class TransformsEncoder:
 
     def encode(self, time: int, poses: Mapping[str, bytes]) -> bytes:
         """Return the transforms of all movers whose poses are given, in the order of their names."""
-        self._time.sec, self._time.nsec = divmod(time, SECOND)
-        told: list[_FrameTransform] = []
+        self._time.update(_time(time))
+        told: list[_Json] = []
         for name, frames in self._movers.items():
             packed = poses.get(name)
             if packed is None:
                 continue
             numbers = iter(self._layouts[name].unpack(packed))
             for frame, x, y, z, w, i, j, k in zip(frames, *(numbers,) * POSE_NUMBERS, strict=True):
-                translation, rotation = frame.translation, frame.rotation
-                translation.x, translation.y, translation.z = x, y, z
-                rotation.w, rotation.x, rotation.y, rotation.z = w, i, j, k
+                translation, rotation = frame["translation"], frame["rotation"]
+                translation["x"], translation["y"], translation["z"] = x, y, z
+                rotation["x"], rotation["y"], rotation["z"], rotation["w"] = i, j, k, w
             told += frames
         return _encode({"transforms": told})
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from tests.federation.transports import eventually, nothing_left
+from tests.federation.transports import eventually
 from worldline.metasim.public.broker import ChannelPattern, TcpqBroker
 from worldline.metasim.public.mirror import encode_time
 from worldline.metasim.public.tcpq import (
@@ -32,13 +32,7 @@ from worldline.metasim.public.tcpq import (
 from worldline.model.errors import LossError, UsageError
 
 _PATIENCE_S = 20.0
-pytestmark = pytest.mark.once
-
-
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
-    with nothing_left():
-        yield
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("tidy")]
 
 
 @pytest.fixture

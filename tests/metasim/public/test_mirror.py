@@ -7,14 +7,13 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
 import lcm
 import pytest
 
-from tests.federation.transports import eventually, nothing_left
+from tests.federation.transports import eventually
 from tests.metasim.public.stage import STEPS, Seen, Talkative, loop, run_served, seen_by_participants
 from worldline import Federation, Program, run
 from worldline.files.saving import write_all
@@ -26,13 +25,8 @@ from worldline.model import MS
 from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError
 from worldline.model.time import FOREVER
 
+pytestmark = pytest.mark.usefixtures("tidy")
 _PATIENCE_S = 20.0
-
-
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
-    with nothing_left():
-        yield
 
 
 class Memory:

@@ -7,14 +7,13 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import lcm
 import pytest
 
-from tests.federation.transports import eventually, nothing_left
+from tests.federation.transports import eventually
 from tests.metasim.public.stage import loop, seen_by_participants
 from worldline import run
 from worldline.metasim.public import PublicLcm, TcpqBroker
@@ -23,13 +22,7 @@ from worldline.metasim.public.tcpq import TIME_CHANNEL
 
 _PATIENCE_S = 60.0
 _BINARIES = Path(lcm.LCM_BIN_DIR)
-pytestmark = pytest.mark.once
-
-
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
-    with nothing_left():
-        yield
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("tidy")]
 
 
 def mirrored() -> list[tuple[str, bytes]]:

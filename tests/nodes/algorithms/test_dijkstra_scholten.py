@@ -3,12 +3,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tests.nodes.trying import tried
+from tests.nodes.trying import noticed, tried
 from worldline.model.errors import ConfigurationError
-from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.dijkstra_scholten import Ack, DijkstraScholten, Work, model
 from worldline.nodes.node import Event, Protocol
-from worldline.search.properties import Violation
 
 
 @pytest.mark.parametrize("topology", [None, "ring:6", "clique:5", "line:2"])
@@ -116,11 +114,6 @@ class AcknowledgesTwice(DijkstraScholten):
         super()._receive(work, link)
 
 
-def try_some(algorithm: Algorithm) -> None:
-    for seed in range(10):
-        tried(algorithm, seed, "clique:4")
-
-
 @pytest.mark.parametrize(
     ("mutant", "text", "complaint"),
     [
@@ -135,7 +128,4 @@ def try_some(algorithm: Algorithm) -> None:
     ],
 )
 def test_properties_catch_what_is_wrong(mutant: type[DijkstraScholten], text: str, complaint: str) -> None:
-    properties = tuple(each for each in model.properties if text in each.text)
-    algorithm = replace(model, node=mutant, properties=properties)
-    with pytest.raises(Violation, match=complaint):
-        try_some(algorithm)
+    noticed(model, mutant, text, complaint, range(10), topology="clique:4")

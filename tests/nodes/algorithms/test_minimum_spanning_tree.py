@@ -6,9 +6,8 @@ import networkx as nx
 import pytest
 from msgspec.structs import replace
 
-from tests.nodes.trying import tried
+from tests.nodes.trying import noticed, tried, tried_all
 from worldline.model.errors import ModelError
-from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.minimum_spanning_tree import (
     NO_LINK,
     Accept,
@@ -24,7 +23,6 @@ from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.shapes import parse_edges
 from worldline.nodes.topology import Topology
 from worldline.nodes.trial import Trial
-from worldline.search.properties import Violation
 
 SHAPES = [
     "random:12,p=0.35,connected,weights=1-1000,distinct",
@@ -99,14 +97,9 @@ def test_levels_stay_below_the_logarithm() -> None:
         assert 1 <= max(node.level for node in run.nodes) <= 5
 
 
-def try_some(algorithm: Algorithm) -> None:
-    for seed in range(10):
-        tried(algorithm, seed)
-
-
 def test_it_needs_links_in_order() -> None:
     with pytest.raises(ModelError):
-        try_some(replace(model, fifo=False))
+        tried_all(replace(model, fifo=False), range(10))
 
 
 # -- Every property can fail
@@ -175,7 +168,4 @@ class Chatty(MinimumSpanningTree):
     ],
 )
 def test_properties_catch_what_is_wrong(mutant: type[MinimumSpanningTree], text: str, complaint: str) -> None:
-    properties = tuple(each for each in model.properties if text in each.text)
-    algorithm = replace(model, node=mutant, properties=properties)
-    with pytest.raises(Violation, match=complaint):
-        try_some(algorithm)
+    noticed(model, mutant, text, complaint, range(10))

@@ -14,6 +14,12 @@ function make(tag, attributes = {}, ...content) {
   return element;
 }
 
+// The numbers of names, in an order in which a10 comes behind a9.
+function natural(names) {
+  const {compare} = new Intl.Collator(undefined, {numeric: true});
+  return names.map((_, number) => number).sort((a, b) => compare(names[a], names[b]));
+}
+
 // A text in which nothing is hidden, and nothing changes the direction of what is around it.
 const plain = text => text.replace(/[^\P{C}\n\t]|[\u2028\u2029]/gu, each => `\\u${each.codePointAt(0).toString(16).padStart(4, "0")}`);
 

@@ -31,8 +31,7 @@ class Diagram {
   // The members that take part, in a natural order.
   lanes() {
     if (this.lanesOf === this.run.members.length) return this.lane;
-    const order = this.run.members.map((_, number) => number).filter(number => this.run.members[number] || this.isBusy(number))
-      .sort((a, b) => this.run.members[a].localeCompare(this.run.members[b], undefined, {numeric: true}));
+    const order = natural(this.run.members).filter(number => this.run.members[number] || this.isBusy(number));
     this.lane = new Int32Array(this.run.members.length);
     order.forEach((number, place) => { this.lane[number] = place; });
     this.lanesOf = this.run.members.length;

@@ -56,8 +56,7 @@ class Network {
 
   draw() {
     const {run, sheet} = this, {pen} = sheet;
-    const members = run.members.map((_, number) => number).filter(number => run.members[number])
-      .sort((a, b) => run.members[a].localeCompare(run.members[b], undefined, {numeric: true}));
+    const members = natural(run.members).filter(number => run.members[number]);
     if (!run.columns || !members.length) return;
     this.legend.show(topicsShown(run));
     let ring = this.ring(members, true);

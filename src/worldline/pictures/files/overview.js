@@ -2,11 +2,11 @@
 
 class Overview {
   constructor(place) {
-    this.place = place; this.counted = new Map();
-    this.body = make("div", {class: "columns"});
-    place.append(this.body);
-    listeners.push(() => { if (place.offsetParent !== null) this.draw(); });
-    this.shown = "";
+    this.counted = new Map();
+    const body = make("div", {class: "columns"});
+    place.append(body);
+    this.shown = runs.map(run => new MembersShown(run, body));
+    listeners.push(() => { if (place.offsetParent !== null) for (const each of this.shown) each.draw(this.counts(each.run)); });
   }
 
   // How much each member has sent, received and lost until a moment; kept as long as nothing new has come.
@@ -31,31 +31,66 @@ class Overview {
     this.counted.set(run, {version: run.version, now: look.now, counts});
     return counts;
   }
+}
 
-  draw() {
-    const tables = runs.map(run => this.table(run)), state = JSON.stringify(tables.map(each => each.key));
-    if (state === this.shown) return;
-    this.shown = state;
-    this.body.textContent = "";
-    for (const each of tables) this.body.append(...each.parts());
+const grouped = new Intl.NumberFormat("en"), fine = value => value ? grouped.format(value) : "";
+
+// A table of texts, of which only the cells that differ are changed: a run has many members, and most rest between two looks.
+class Table {
+  constructor(place, kind, kinds) {  // The classes of the table, and of each column's cells.
+    this.kinds = kinds; this.rows = []; this.element = make("table", {class: kind, hidden: true});
+    place.append(this.element);
   }
 
-  table(run) {
-    const counts = this.counts(run), standings = new Map((run.status.standings || []).map(each => [each.name, each]));
+  // Show rows of a class and its texts; the first is the heading.
+  show(rows) {
+    this.element.hidden = !rows.length;
+    while (this.rows.length > rows.length) this.rows.pop().element.remove();
+    rows.forEach(([kind, ...texts], place) => {
+      const row = this.rows[place] ??= this.added(place ? "td" : "th");
+      if (row.kind !== kind) row.element.className = row.kind = kind;
+      texts.forEach((text, column) => { if (row.texts[column] !== text) row.cells[column].textContent = row.texts[column] = text; });
+    });
+  }
+
+  added(tag) {
+    const cells = this.kinds.map(kind => make(tag, {class: kind})), element = make("tr", {}, ...cells);
+    this.element.append(element);
+    return {element, cells, texts: cells.map(() => ""), kind: ""};
+  }
+}
+
+// What the overview shows of one run.
+class MembersShown {
+  constructor(run, place) {
+    this.run = run; this.order = []; this.drawn = []; this.whys = "";
+    this.members = new Table(place, "members", [null, null, "number", "number", "number", "number", null]);
+    this.losses = new Table(place, null, [null, "number"]);
+    this.waits = make("ul", {class: "why", hidden: true});
+    place.append(this.waits);
+  }
+
+  draw(counts) {
+    const {run} = this, now = [counts, run.status, run.members.length];
+    if (now.every((each, place) => each === this.drawn[place])) return;
+    this.drawn = now;
+    const standings = new Map((run.status.standings || []).map(each => [each.name, each]));
     const waits = run.status.waits || [], holders = new Set(waits.map(wait => wait.holder));
-    const rows = run.members.map((name, member) => ({name, member, ...counts[member], standing: standings.get(name), holds: holders.has(name)}))
-      .filter(row => row.name || row.sent).sort((a, b) => a.name.localeCompare(b.name, undefined, {numeric: true})).slice(0, 1000);
-    const losses = counts.reasons.filter(([, count]) => count), fine = value => value ? value.toLocaleString("en") : "";
-    const parts = () => [
-      make("table", {class: "members"}, make("tr", {}, ...[runs.length > 1 ? run.facts.file : "", standings.size ? "state" : "", "time", "sent", "received", "not received", ""].map(text => make("th", {}, text))),
-        ...rows.map(row => make("tr", {class: row.holds ? "holder" : null}, make("td", {}, row.name || "(outside)"), make("td", {}, row.standing?.state ?? ""),
-          make("td", {class: "number"}, timeText(row.standing?.now ?? row.last)), ...[row.sent, row.received, row.lost].map(value => make("td", {class: "number"}, fine(value))),
-          make("td", {}, row.standing?.remark ?? "")))),
-      ...(losses.length ? [make("table", {}, make("tr", {}, make("th", {}, "not received because"), make("th", {}, "messages")),
-        ...losses.map(([reason, count]) => make("tr", {}, make("td", {}, reason), make("td", {class: "number"}, fine(count)))))] : []),
-      ...(waits.length ? [make("ul", {class: "why"}, ...waits.slice(0, 20).map(wait => make("li", {}, wait.why)))] : []),
-    ];
-    return {key: [rows.map(row => [row.name, row.sent, row.received, row.lost, row.holds, row.standing?.now, row.standing?.state]), losses, waits], parts};
+    if (this.order.length !== run.members.length) this.order = natural(run.members);
+    this.members.show([
+      ["", runs.length > 1 ? run.facts.file : "", standings.size ? "state" : "", "time", "sent", "received", "not received", ""],
+      ...this.order.filter(member => run.members[member] || counts[member].sent).slice(0, 1000).map(member => {
+        const name = run.members[member], {sent, received, lost, last} = counts[member], standing = standings.get(name);
+        return [holders.has(name) ? "holder" : "", name || "(outside)", standing?.state ?? "", timeText(standing?.now ?? last), fine(sent), fine(received), fine(lost), standing?.remark ?? ""];
+      }),
+    ]);
+    const losses = counts.reasons.filter(([, count]) => count);
+    this.losses.show(losses.length ? [["", "not received because", "messages"], ...losses.map(([reason, count]) => ["", reason, fine(count)])] : []);
+    const whys = waits.slice(0, 20).map(wait => wait.why);
+    if (whys.join("\n") === this.whys) return;
+    this.whys = whys.join("\n");
+    this.waits.hidden = !whys.length;
+    this.waits.replaceChildren(...whys.map(why => make("li", {}, why)));
   }
 }
 
