@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from worldline.errors import UsageError
-from worldline.experiments.design import as_settings, made_design, split_levels
+from worldline.experiments.sweeping import as_settings, made_design, split_levels
 
 
 def test_all_combinations_in_the_order_of_the_settings() -> None:

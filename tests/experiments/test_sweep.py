@@ -16,8 +16,7 @@ import worldline
 from tests.processes.ranks import mpiexec
 from worldline.errors import ConfigurationError, LossError, UsageError
 from worldline.experiments import read_sweep, sweeping
-from worldline.experiments.design import made_design
-from worldline.experiments.sweeping import SweepRequest, as_sweep_executor, independent, prepared_sweep
+from worldline.experiments.sweeping import SweepRequest, as_sweep_executor, independent, made_design, prepared_sweep
 from worldline.files.loading import sources_of
 from worldline.targets import RunOptions
 

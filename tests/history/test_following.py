@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worldline.history.diff.account import Account, Membership, Sending
+from worldline.history.account import Account, Membership, Sending
 from worldline.history.replay import Following, RecordedParts, RetoldDifference
 
 SENDINGS: list[Sending] = [

@@ -9,7 +9,7 @@ import pytest
 
 from tests.launch.test_lcm_types import generate
 from worldline.launch.file.topics import definition, fingerprint, lcm_topic
-from worldline.recording.lcm_values import LcmDefinitionError, lcm_reader
+from worldline.recording.signals import LcmDefinitionError, lcm_reader
 
 DEFINITION = """
 /* Kinds of all sorts; int32_t not_this; */

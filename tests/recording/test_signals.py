@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.history.diff.values import value_differences
-from worldline.history.fields import ELEMENTS_MAX, fields_of, getter, is_missing, joined, way_to
+from worldline.history.fields import ELEMENTS_MAX, fields_of, getter, is_missing, joined, value_differences, way_to
 from worldline.kernel import Entity, Simulation
 from worldline.model import plan
 from worldline.model.errors import UsageError

@@ -18,8 +18,8 @@ from worldline.cli.console import PlainConsole, output_free_for, print_json, rem
 from worldline.cli.options import takes
 from worldline.cli.runner import interruptible
 from worldline.federation.participant.solo import reach_in, replay_alone, rules_alone
-from worldline.history.diff.account import NOTES, named
-from worldline.history.diff.values import payload_text
+from worldline.history.account import NOTES, named
+from worldline.history.fields import payload_text
 from worldline.history.observer import Observer
 from worldline.history.replay import Following, RecordedParts, RetoldDifference
 from worldline.history.telling import SeveralObservers

@@ -26,6 +26,7 @@ import os
 import select
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
@@ -161,3 +162,26 @@ def _opened(path: Path, *, overwrite: bool) -> tuple[int, bool]:
         raise UsageError(f"{path} already exists", advice="remove it, or choose another name") from error
     except OSError as error:
         raise refusal(path, error.strerror or str(error)) from error
+
+
+# Where the timing of a run is: next to its recording. Apart from what is in it, which takes long to load.
+
+TIMING_SUFFIX = ".timing"
+TIMING_KIND = b"worldline timing "
+"""How every timing begins; the version follows."""
+
+
+def is_timing(path: Path) -> bool:
+    """Whether a file is a timing."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(TIMING_KIND)) == TIMING_KIND
+    except OSError:
+        return False
+
+
+def put_timing_aside(path: Path) -> None:
+    """Let a timing that is of an earlier run go where that one's recording goes: NAME.previous.timing."""
+    if is_timing(path):
+        with suppress(OSError):  # Then it is said to be of another run, if the digests differ.
+            path.replace(path.with_suffix(f".previous{TIMING_SUFFIX}"))
