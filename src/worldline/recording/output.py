@@ -57,7 +57,7 @@ class Output:
         self.has_tail = False
         if isinstance(target, str | PathLike):
             self._name = str(target if name is None else name)
-            self._descriptor, self.has_tail = _opened(Path(target), overwrite=overwrite)
+            self._descriptor, self.has_tail = _opened(Path(target), self._name, overwrite=overwrite)
         else:
             self._name = str(getattr(target, "name", "file"))
             self._file: BinaryIO = target
@@ -145,23 +145,26 @@ def _skipped(begin: int, end: int) -> bytes:
     return _PREFIX.pack(_SKIPPED, end - begin - _PREFIX.size)
 
 
-def _opened(path: Path, *, overwrite: bool) -> tuple[int, bool]:
-    """Open what a recording is to be written to; return its descriptor, and whether it is a file."""
-    to = destination(path)
+def _opened(path: Path, name: str, *, overwrite: bool) -> tuple[int, bool]:
+    """Open what a recording is to be written to; return its descriptor, and whether it is a file.
+
+    `name` is what its user calls it.
+    """
+    to = destination(path, called=name)
     if to.is_stream:
         descriptor = to.open_stream()
         if os.isatty(descriptor):
             os.close(descriptor)
-            raise UsageError(f"{path} is a terminal, and a recording isn't text", advice="record into a file")
+            raise UsageError(f"{name} is a terminal, and a recording isn't text", advice="record into a file")
         return descriptor, False
     try:
         if overwrite:
             to.file.unlink(missing_ok=True)  # Not emptied: a reader of the old one keeps it.
         return os.open(to.file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), True
     except FileExistsError as error:
-        raise UsageError(f"{path} already exists", advice="remove it, or choose another name") from error
+        raise UsageError(f"{name} already exists", advice="remove it, or choose another name") from error
     except OSError as error:
-        raise refusal(path, error.strerror or str(error)) from error
+        raise refusal(name, error.strerror or str(error)) from error
 
 
 # Where the timing of a run is: next to its recording. Apart from what is in it, which takes long to load.

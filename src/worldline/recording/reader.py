@@ -188,6 +188,14 @@ class Recording:
         """Return the topics of what was sent and noted."""
         return {channel.topic for channel in self.channels.values() if channel.metadata != LOST_CHANNEL}
 
+    def listeners(self) -> dict[str, list[str]]:
+        """Return to whom messages on each topic were, by name; nothing, where the file has no channel for each path."""
+        found: dict[str, set[str]] = {}
+        for channel in self.channels.values():
+            if receiver := channel.metadata.get("receiver"):
+                found.setdefault(channel.topic, set()).add(receiver)
+        return {topic: sorted(names) for topic, names in found.items()}
+
     def members(self) -> set[str]:
         """Return who took part, or might have."""
         came = () if self.outcome is None else self.outcome.participants
