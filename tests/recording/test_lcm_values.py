@@ -9,7 +9,7 @@ import pytest
 
 from tests.launch.test_lcm_types import generate
 from worldline.launch.file.topics import definition, fingerprint, lcm_topic
-from worldline.recording.signals import LcmDefinitionError, lcm_reader
+from worldline.recording.signals import lcm_reader
 
 DEFINITION = """
 /* Kinds of all sorts; int32_t not_this; */
@@ -90,9 +90,9 @@ def test_what_isnt_such_a_message_is_refused(lab: Any) -> None:
         lab.inner_t().encode(),
         whole[:11] + b"\x7f\xff\xff\xff" + whole[15:],
     ):
-        with pytest.raises(LcmDefinitionError):
+        with pytest.raises(ValueError, match="^it is"):
             read(payload)
-    with pytest.raises(LcmDefinitionError, match="no struct lab"):
+    with pytest.raises(ValueError, match="no struct lab"):
         lcm_reader("lab.other_t", DEFINITION)
 
 
@@ -103,7 +103,7 @@ def test_any_bytes_are_read_or_refused(lab: Any) -> None:
         for value in (0, 127, 255):
             try:
                 read(whole[:place] + bytes([value]) + whole[place + 1 :])
-            except LcmDefinitionError:
+            except ValueError:
                 continue
 
 

@@ -41,7 +41,7 @@ def test_all_public_names_are_there(module: str) -> None:
 @pytest.mark.parametrize("taken", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickled", "copied", "copied deeply"])
 def test_an_environment_says_why_it_cant_be_copied(taken: Any) -> None:
     """SimPy pickles one without processes, but into what can't be loaded again."""
-    with pytest.raises(TypeError, match="^an Environment can't be copied or sent: its processes are generators$"):
+    with pytest.raises(TypeError, match=r"^an Environment can't be copied or sent: its processes are generators$"):
         taken(ours.Environment())
 
 

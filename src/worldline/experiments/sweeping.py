@@ -250,6 +250,9 @@ _FAILING_MIN = 3  # So many points are tried in any case, if the models of all f
 _SEED_MAX = 2**62
 _SEEDS, _SEEDS_PRECISE = 10, 1_000  # Unless it is said how many.
 
+Done = Mapping[tuple[int, int], Mapping[str, Cell]]
+"""The runs that are there, by point and replicate, with what is needed of their measures."""
+
 Progress = Callable[[int, int], None]
 """Told how many runs are there, and of how many."""
 
@@ -473,32 +476,6 @@ def run_all(
 # -- A sweep
 
 
-class Amount(Struct, frozen=True, kw_only=True):
-    """How many runs there are at each point: `seeds`, or only as many as it takes for the measures to be precise."""
-
-    seeds: int
-    precise: float | None = None
-
-    def wanted(self, request: SweepRequest, done: Mapping[tuple[int, int], Mapping[str, Cell]]) -> list[PlannedRun]:
-        """Return all runs that are wanted as far as it is known; those that are there included."""
-        points = range(len(request.design.points))
-        counts = [self._count(request, done, point) for point in points]
-        most = max(counts, default=0)
-        return [PlannedRun(point, each) for each in range(most) for point in points if each < counts[point]]
-
-    def _count(self, request: SweepRequest, done: Mapping[tuple[int, int], Mapping[str, Cell]], point: int) -> int:
-        if self.precise is None:
-            return self.seeds
-
-        def samples(count: int) -> list[list[float]] | None:
-            if any((point, each) not in done for each in range(count)):
-                return None
-            found = ({each: done[point, each].get(name) for each in range(count)} for name in request.measures)
-            return [list(independent(each, request.antithetic).values()) for each in found]
-
-        return runs_wanted(samples, self.precise, self.seeds)
-
-
 def independent(sample: Mapping[int, Cell], antithetic: bool) -> dict[int, float]:
     """Return the values of a sample that don't depend on each other, by number: of antithetic pairs, the means."""
     values = {each: value for each, value in sample.items() if isinstance(value, int | float)}
@@ -511,9 +488,13 @@ def independent(sample: Mapping[int, Cell], antithetic: bool) -> dict[int, float
 class Sweep:
     """A sweep that is ready to go: what is run, how often, and where its rows go."""
 
-    def __init__(self, request: SweepRequest, amount: Amount, path: Path, facts: Mapping[str, str]) -> None:
+    def __init__(
+        self, request: SweepRequest, path: Path, facts: Mapping[str, str], *, seeds: int, precise: float | None = None
+    ) -> None:
+        """There are `seeds` runs at each point, or only as many as it takes for the measures to be `precise`."""
         self.request = request
-        self.amount = amount
+        self.seeds = seeds
+        self._precise = precise
         self.path = path
         self._facts = facts
         self.done = 0
@@ -541,7 +522,7 @@ class Sweep:
         return read_sweep(self.path)
 
     def _fill(self, file: SweepFile, executor: Executor, retries: bool, progress: Progress) -> None:
-        needed = () if self.amount.precise is None else self.request.measures
+        needed = () if self._precise is None else self.request.measures
         done = file.done(needed, but_failures=retries)
         wanted: list[PlannedRun] = []
         doubtful: list[Row] = []  # What the first run doesn't measure either is refused, and leaves no file.
@@ -564,13 +545,33 @@ class Sweep:
             progress(self.done, len(wanted))
 
         while True:
-            wanted = self.amount.wanted(self.request, done)
+            wanted = self._wanted(done)
             missing = [run for run in wanted if run not in done]
             self.done = len(wanted) - len(missing)
             progress(self.done, len(wanted))
             if not missing:
                 return
             run_all(self.request, missing, executor, take)
+
+    def _wanted(self, done: Done) -> list[PlannedRun]:
+        """Return all runs that are wanted as far as it is known; those that are there included."""
+        points = range(len(self.request.design.points))
+        counts = [self._count(done, point) for point in points]
+        most = max(counts, default=0)
+        return [PlannedRun(point, each) for each in range(most) for point in points if each < counts[point]]
+
+    def _count(self, done: Done, point: int) -> int:
+        request = self.request
+        if self._precise is None:
+            return self.seeds
+
+        def samples(count: int) -> list[list[float]] | None:
+            if any((point, each) not in done for each in range(count)):
+                return None
+            found = ({each: done[point, each].get(name) for each in range(count)} for name in request.measures)
+            return [list(independent(each, request.antithetic).values()) for each in found]
+
+        return runs_wanted(samples, self._precise, self.seeds)
 
 
 def prepared_sweep(
@@ -612,7 +613,7 @@ def prepared_sweep(
     )
     _check_points(request, seeds)
     where = Path(f"{own.name.replace('/', '-')}{SUFFIX}") if path is None else path
-    return Sweep(request, Amount(seeds=seeds, precise=precise), where, request.facts(own))
+    return Sweep(request, where, request.facts(own), seeds=seeds, precise=precise)
 
 
 def _usual_seeds(target: str, precise: float | None) -> int:

@@ -89,7 +89,7 @@ def decoders_of(channels: Mapping[int, Channel], scan: Scan) -> Callable[[str], 
         encoding, schema = said.get(topic, ("", None))
         if encoding == "lcm" and schema is not None:
             try:
-                return _guarded(lcm_reader(schema.name, schema.data.decode()), LcmDefinitionError)
+                return _guarded(lcm_reader(schema.name, schema.data.decode()), ValueError)
             except ValueError:
                 return bytes
         if encoding == "msgpack":
@@ -469,10 +469,6 @@ _LCM_NUMBERS = {
 _ELEMENTS_MAX = 2**24  # Of an array of structs without fields: all others need bytes of the message.
 
 
-class LcmDefinitionError(ValueError):
-    """A definition can't be read, or a message isn't of the type that it defines."""
-
-
 class _Member(NamedTuple):
     name: str
     type: str
@@ -486,19 +482,19 @@ def lcm_reader(name: str, definition: str) -> Callable[[bytes], dict[str, Any]]:
     """Return what reads messages of the type of that name."""
     types = _types(definition)
     if name not in types:
-        raise LcmDefinitionError(f"there is no struct {name} in the definition")
+        raise ValueError(f"there is no struct {name} in the definition")
     said = _FINGERPRINT.search(definition)
     fingerprint = bytes.fromhex(said[1]) if said else None
 
     def read(payload: bytes) -> dict[str, Any]:
         if len(payload) < 8 or (fingerprint is not None and payload[:8] != fingerprint):
-            raise LcmDefinitionError("it is a message of another type")
+            raise ValueError("it is a message of another type")
         try:
             value, end = _struct(types, name, payload, 8)
         except (struct.error, IndexError, UnicodeDecodeError, RecursionError, TypeError, KeyError) as error:
-            raise LcmDefinitionError(f"it isn't a {name}") from error
+            raise ValueError(f"it isn't a {name}") from error
         if end != len(payload):
-            raise LcmDefinitionError(f"it isn't a {name}")
+            raise ValueError(f"it isn't a {name}")
         return value
 
     return read

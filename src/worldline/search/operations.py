@@ -497,11 +497,8 @@ class _Edge(NamedTuple):
     why: str
 
 
-class _Open(NamedTuple):
-    """Either of two edges, or both: one that wrote `key` came before the writer that was read, or after the reader."""
-
-    earlier: _Edge
-    later: _Edge
+_Open = tuple[_Edge, _Edge]
+"""One of two edges holds, or both: another transaction came after the reader, or before the writer that was read."""
 
 
 class _Order:
@@ -671,9 +668,9 @@ class _Serialization:
         for other in self._writers.get(read.key, ()):
             if other not in (writer, read.reader):
                 wrote = f"wrote {read.key} = {_text(self._writes[other][read.key])}"
-                yield _Open(
-                    _Edge(other, writer, f"it {wrote}, and a reader saw {_text(read.value)}"),
+                yield (
                     _Edge(read.reader, other, f"it read {read.key} = {_text(read.value)}, and the other {wrote}"),
+                    _Edge(other, writer, f"it {wrote}, and a reader saw {_text(read.value)}"),
                 )
 
     def _decide(self, order: _Order, open_: list[_Open]) -> bool:
@@ -682,15 +679,13 @@ class _Serialization:
             left = []
             for either in open_:
                 ways = [
-                    edge
-                    for edge in (either.later, either.earlier)
-                    if not (edge.before == edge.after or order.has(edge.after, edge.before))
+                    edge for edge in either if not (edge.before == edge.after or order.has(edge.after, edge.before))
                 ]
                 if any(order.has(edge.before, edge.after) for edge in ways):
                     continue
                 if len(ways) == 2:
                     left.append(either)
-                elif not self._adds(order, ways[0] if ways else either.later):
+                elif not self._adds(order, ways[0] if ways else either[0]):
                     return False
             if len(left) == len(open_):
                 break
@@ -698,7 +693,7 @@ class _Serialization:
         if not open_:
             return True
         either, *rest = open_
-        for edge in either.later, either.earlier:
+        for edge in either:
             tried = order.copy()
             if self._adds(tried, edge) and self._decide(tried, rest):
                 return True

@@ -16,7 +16,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial, update_wrapper
 from pathlib import Path
@@ -254,8 +254,23 @@ class _Tested:
             await self._function()
         self._stop()
 
-    def _unfinished(self) -> _Unfinished:
-        return _Unfinished(self._until)
+    @contextmanager
+    def _unfinished(self) -> Iterator[None]:
+        """Say that the test hasn't returned, if it is the end of the run that ends it."""
+        line = None
+        try:
+            yield
+        except BaseException as error:
+            line = own_line(error)
+            raise
+        finally:
+            computer = here.computer
+            if computer is not None and isinstance(computer.over, RunEnded):
+                where = "" if line is None else f" in {line},"
+                end = format_time(self._until)
+                problem = f"the test was still waiting{where} when {end} of simulated time were over"
+                computer.over = TestUnfinished(problem, advice="let it wait less, or say until=")
+                raise computer.over from None
 
     def _stop(self) -> None:
         computer = here.computer
@@ -265,25 +280,6 @@ class _Tested:
             participant.stop(participant.now + self._latency)
         finally:
             computer.enter()
-
-
-class _Unfinished:
-    """Says that a test hasn't returned, if it is the end of the run that ends it."""
-
-    def __init__(self, until: int) -> None:
-        self._until = until
-
-    def __enter__(self) -> None:
-        """Nothing is to be done."""
-
-    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
-        computer = here.computer
-        if computer is not None and isinstance(computer.over, RunEnded):
-            line = None if error is None else own_line(error)
-            where = "" if line is None else f" in {line},"
-            problem = f"the test was still waiting{where} when {format_time(self._until)} of simulated time were over"
-            computer.over = TestUnfinished(problem, advice="let it wait less, or say until=")
-            raise computer.over from None
 
 
 class TestUnfinished(ModelError):  # noqa: N818 - named for what it is, like the other errors.
@@ -495,7 +491,9 @@ def first_failing(attempt: Try, number: int, workers: int) -> tuple[int | None, 
     """Return the first of so many seeds that fails, if one does, and how much has happened."""
     if workers < 1 or not hasattr(os, "fork"):
         raise ConfigurationError(f"there can't be {workers} workers", advice="use 1 or more, on a system that can fork")
-    lowest = _Lowest(number)
+    # The lowest seed that is known to fail, for all processes. One that misses it only tries more than it has to.
+    lowest = memoryview(mmap.mmap(-1, 8)).cast("Q")
+    lowest[0] = number
     children: dict[int, int] = {}
     try:
         for place in range(min(workers, number)):
@@ -516,30 +514,15 @@ def first_failing(attempt: Try, number: int, workers: int) -> tuple[int | None, 
     return min(failed, default=None), sum(share.events for share in shares)
 
 
-class _Lowest:
-    """The lowest seed that is known to fail, for all processes. One that misses it only tries more than it has to."""
-
-    def __init__(self, start: int) -> None:
-        self._memory = mmap.mmap(-1, 8)
-        self.set(start)
-
-    def get(self) -> int:
-        return int.from_bytes(self._memory[:8], "little")
-
-    def set(self, seed: int) -> None:
-        self._memory[:8] = seed.to_bytes(8, "little")
-
-
-def _share(attempt: Try, seeds: range, lowest: _Lowest) -> Share:
+def _share(attempt: Try, seeds: range, lowest: memoryview[int]) -> Share:
     events = 0
     for seed in seeds:
-        if seed > lowest.get():
+        if seed > lowest[0]:
             break
         has_failed, happened = attempt(seed)
         events += happened
         if has_failed:
-            if seed < lowest.get():
-                lowest.set(seed)
+            lowest[0] = min(seed, lowest[0])
             return Share(events, seed)
     return Share(events)
 
