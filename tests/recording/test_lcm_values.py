@@ -90,7 +90,7 @@ def test_what_isnt_such_a_message_is_refused(lab: Any) -> None:
         lab.inner_t().encode(),
         whole[:11] + b"\x7f\xff\xff\xff" + whole[15:],
     ):
-        with pytest.raises(ValueError, match="^it is"):
+        with pytest.raises(ValueError, match=r"^it is"):
             read(payload)
     with pytest.raises(ValueError, match="no struct lab"):
         lcm_reader("lab.other_t", DEFINITION)
