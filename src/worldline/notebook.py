@@ -7,9 +7,9 @@ import time
 from importlib import import_module
 from typing import Any
 
-from worldline.history.markup import escaped
 from worldline.history.outcome import Status
 from worldline.model.errors import UsageError, shown
+from worldline.model.text import escaped
 from worldline.model.time import FOREVER, format_time
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology

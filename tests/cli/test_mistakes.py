@@ -10,8 +10,8 @@ from tests.files.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.soaking import later
 from tests.targets.files import FEDERATION, KERNEL, NODES, SPACETIME, write
 from worldline.cli import info, main
-from worldline.history.diff.account import ActionKind, MemberAction
-from worldline.history.diff.parting import Causes, Origin, Parting, Reason
+from worldline.history.account import ActionKind, MemberAction
+from worldline.history.parting import Causes, Origin, Parting, Reason
 from worldline.model import UsageError
 
 pytestmark = pytest.mark.usefixtures("nothing_stays")

@@ -415,10 +415,29 @@ def test_everything_is_shown_when_it_arrives_at_the_speed_that_is_wanted(
     lines = output.splitlines()
     assert len(lines) == 5
     assert "camera → planner  image  " in lines[0]
-    assert lines[-1].split()[1:5] == ["camera", "→", "no", "participant"]  # The end was sooner.
+    assert "camera → planner  still under way at the end: image  " in lines[-1]
     assert clock[0] == pytest.approx(0.025, abs=1e-9)
     times = [float(line.split()[0].removesuffix("ms")) for line in lines]
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize(
+    ("at", "subscribes", "line"),
+    [
+        ("49ms", '"image"', "camera → no participant before the end  image  1"),  # Nothing shows who listened.
+        ("49ms", "", "camera → no participant before the end  image  1"),
+        ("10ms", "", "camera → no participant  image  1"),
+    ],
+)
+def test_what_reached_none_as_no_other_on_its_topic_did(
+    worldline: Command, tmp_path: Path, at: str, subscribes: str, line: str
+) -> None:
+    (tmp_path / "belt.toml").write_text(TOML.replace('subscribes = ["image"]', f"subscribes = [{subscribes}]"))
+    camera = f'def camera(me):\n    me.advance(to="{at}")\n    me.publish("image", b"1")\n'
+    (tmp_path / "belt.py").write_text(f"{camera}\ndef planner(me):\n    me.advance(to='50ms')\n")
+    assert worldline("run", "belt.toml", "--record", "run.mcap", "--executor", "in-process")[0] == 0
+    code, output, _ = worldline("replay", "run.mcap", "--speed", "max")
+    assert (code, output.split(maxsplit=1)[1]) == (0, f"{line}\n")
 
 
 def test_what_arrives_is_shown_before_what_its_receiver_does_then() -> None:

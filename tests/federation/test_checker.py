@@ -19,10 +19,10 @@ from worldline.federation.inprocess.checker import (
     parse_schedule,
 )
 from worldline.federation.inprocess.run import Schedule
-from worldline.history.diff.difference import Difference
-from worldline.history.diff.parting import Causes, Partings
+from worldline.history.difference import Difference
 from worldline.history.observer import Observer
 from worldline.history.outcome import Status, WaitReason
+from worldline.history.parting import Causes, Partings
 from worldline.lock import Action, Arbiter, Event, Publish
 from worldline.model import NonDeterminism, Plan, Stuck, UsageError
 

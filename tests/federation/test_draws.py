@@ -16,7 +16,7 @@ from tests.federation.transports import join_asyncio, join_in_crews, run_over_so
 from worldline import MS, Federation, Network, Participant, Program, Rule, clock, link, run
 from worldline.federation.inprocess.checker import check
 from worldline.federation.outcome import FederationOutcome
-from worldline.history.diff.account import Sending
+from worldline.history.account import Sending
 from worldline.history.journal import Entry, Received
 from worldline.history.link_draws import RunDraws
 from worldline.history.observer import Observer

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
 
-from worldline.history.diff.account import Account, Fate, Membership, Sending
+from worldline.history.account import Account, Fate, Membership, Sending
 
 TOPICS = ("x", "y")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from worldline import Federation, Participant, Program, run
-from worldline.history import Observer
+from worldline.history import Observer, Status
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import TOLD
 from worldline.kernel import Entity, Simulation
@@ -168,3 +168,10 @@ def test_an_observers_own_methods_are_its_own() -> None:
             """Isn't meant to be `sent`, which is there too."""
 
     GuardedObserver(WithAFile())
+
+
+# How far a run is, as somebody who prints it sees it.
+
+
+def test_a_status_shows_how_far_it_is_and_nothing_of_how_it_is_made() -> None:
+    assert repr(Status(5, 10, 3)) == "Status(time=5, end=10, events=3)"

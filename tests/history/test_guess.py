@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from worldline.history.diff.account import ActionKind, MemberAction
-from worldline.history.diff.difference import guess
-from worldline.history.diff.parting import Origin, Parting, Reason
+from worldline.history.account import ActionKind, MemberAction
+from worldline.history.difference import guess
 from worldline.history.observer import LOG
+from worldline.history.parting import Origin, Parting, Reason
 from worldline.model.payload import to_json
 
 

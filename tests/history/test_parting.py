@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.history.runs import Change, SmallRun, first_differences, minimal_members
-from worldline.history.diff.account import Account, ActionKind, Fate, Membership, Sending
-from worldline.history.diff.parting import Causes, Origin, Partings, explain, part
+from worldline.history.account import Account, ActionKind, Fate, Membership, Sending
+from worldline.history.parting import Causes, Origin, Partings, explain, part
 from worldline.model import UsageError
 
 KINDS = ("payload", "drop", "later", "swap", "more", "lose", "delay")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worldline.history.diff.account import Account, Membership, Sending
+from worldline.history.account import Account, Membership, Sending
 from worldline.history.replay import RecordedParts
 from worldline.model.time import FOREVER
 

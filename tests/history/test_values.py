@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.history.diff.values import (
+from worldline.history.fields import (
     FieldDifference,
     field_differences,
     payload_text,

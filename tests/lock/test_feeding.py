@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from worldline.history.diff.account import Account, Membership
+from worldline.history.account import Account, Membership
 from worldline.history.replay import RecordedParts, RetoldDifference
 from worldline.lock import Advance, Grant, Invite, Join, Leave, Log, Next, Reached, StartRun, Stop, Subscribe
 from worldline.lock.events import Peek, Publish, Subscription, Unsubscribe

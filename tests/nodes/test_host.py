@@ -9,7 +9,7 @@ import pytest
 from msgspec import Struct
 
 from tests.nodes.chatter import Chatter, Eager, Listener, Plain, Ticker, pair, ran, ran_pair, started
-from worldline.history.diff.account import kind_of_note
+from worldline.history.account import kind_of_note
 from worldline.history.observer import STATE, Observer
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError
 from worldline.model.links import link

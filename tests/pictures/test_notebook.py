@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 import pytest
 
 from worldline.experiments.table import Row, SweepFile, read_sweep
-from worldline.history.markup import ROWS_MAX, escaped, facts_html, table_html
 from worldline.history.outcome import Status
 from worldline.kernel import Entity, Simulation
 from worldline.model import plan
 from worldline.model.errors import UsageError
+from worldline.model.text import ROWS_MAX, escaped, facts_html, table_html
 from worldline.nodes import Node, Scheduler, Start, as_topology
 from worldline.notebook import Progress, animation, diagram
 from worldline.recording import Recorder, Recording

@@ -9,12 +9,12 @@ from random import Random
 import pytest
 
 from tests.recording.stage import recorded, write_script
-from worldline.history.diff.account import Sending
+from worldline.history.account import Sending
 from worldline.model import UsageError, link, plan
 from worldline.model.links import Network
 from worldline.recording import Arrival, Loss, Recorder, Recording, Unheard
 from worldline.recording.comparing import compare_recordings
-from worldline.recording.walk import equal_chunks, sendings
+from worldline.recording.scan import equal_chunks, sendings
 
 Write = Callable[[Recorder], None]
 

@@ -15,7 +15,7 @@ from worldline.kernel import Entity, Simulation
 from worldline.model import FOREVER, ModelError, UsageError, plan
 from worldline.recording import Recorder, Recording
 from worldline.recording.comparing import compare_recordings
-from worldline.recording.walk import sendings
+from worldline.recording.scan import sendings
 from worldline.targets import RunOptions
 
 

@@ -11,8 +11,7 @@ import pytest
 from tests.recording import stage
 from worldline.model import UsageError
 from worldline.recording import Condition, Recorder, Recording, writer
-from worldline.recording.scan import Damaged, RecordedPath, Scan, put_in, take_out
-from worldline.recording.walk import sendings
+from worldline.recording.scan import Damaged, RecordedPath, Scan, put_in, sendings, take_out
 
 PATH = RecordedPath("x", "ann", "bob", 1)
 

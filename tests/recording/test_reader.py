@@ -21,7 +21,7 @@ from worldline.model import ModelError, UsageError, format_time, plan
 from worldline.recording import Condition, LossCount, Recorder, Recording
 from worldline.recording.comparing import compare_recordings
 from worldline.recording.reader import intact, recorded_account
-from worldline.recording.walk import sendings
+from worldline.recording.scan import sendings
 
 SCRIPT = write_script(Random(11), participants=4, acts=20)
 DATA = recorded(SCRIPT, 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from worldline.history.outcome import Outcome
-from worldline.model import Interrupted, LossError, ModelError, Plan
+from worldline.model import Interrupted, LossError, ModelError, Plan, UsageError
 from worldline.recording import Recorder, Recording, RunRecording, Shelf
 from worldline.recording.output import Output, RecordingTarget
 
@@ -102,6 +102,12 @@ def test_a_recorder_that_cant_be_opened_leaves_nothing() -> None:
     with pytest.raises(LossError), RunRecording(Shelf("run.mcap"), opened):
         pass
     assert list(Path().iterdir()) == []
+
+
+def test_one_that_cant_be_written_is_named_as_its_user_has_named_it() -> None:
+    name = f"{'x' * 245}.mcap"  # The one under which it is written is too long.
+    with pytest.raises(UsageError, match=f"^{name} can't be written: File name too long"):
+        RunRecording(Shelf(name), lambda _: pytest.fail("it was opened")).__enter__()
 
 
 def test_what_it_cant_hold_is_said_and_hides_nothing(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from tests.lock.why.theater import run
 from worldline.lock import Advance, Join, Publish
 from worldline.lock.why.heard import Heard, HeardSending
 from worldline.model import UsageError
+from worldline.recording.output import is_timing
 from worldline.recording.timing import Timing, TimingWriter
-from worldline.recording.timing_file import is_timing
 
 PLAN = cell()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import importlib
+import pickle
 import weakref
 from decimal import Decimal
 from fractions import Fraction
@@ -34,6 +36,13 @@ def test_all_public_names_are_there(module: str) -> None:
         members = [each for each in dir(getattr(theirs, name)) if not each.startswith("_")]
         missing = [each for each in members if not hasattr(getattr(mine, name), each)]
         assert missing == [], name
+
+
+@pytest.mark.parametrize("taken", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickled", "copied", "copied deeply"])
+def test_an_environment_says_why_it_cant_be_copied(taken: Any) -> None:
+    """SimPy pickles one without processes, but into what can't be loaded again."""
+    with pytest.raises(TypeError, match=r"^an Environment can't be copied or sent: its processes are generators$"):
+        taken(ours.Environment())
 
 
 def test_a_star_imports_the_same_names() -> None:

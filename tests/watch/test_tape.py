@@ -12,9 +12,8 @@ from zlib import decompress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.history.diff.account import Sending
-from worldline.recording.scan import RecordedPath
-from worldline.recording.walk import Record
+from worldline.history.account import Sending
+from worldline.recording.scan import Record, RecordedPath
 from worldline.watch.tape import Tape
 
 NAMES = st.sampled_from(["ann", "bob", "eve", "<b>", ""])

@@ -19,7 +19,7 @@ from worldline.cli.console import PlainConsole, own_lines, print_json
 from worldline.cli.options import takes
 from worldline.cli.runner import Interruption
 from worldline.files.saving import ScratchFolder
-from worldline.history.diff.difference import SHOWN_MAX
+from worldline.history.difference import SHOWN_MAX
 from worldline.model import UsageError
 from worldline.recording.comparing import compare_recordings
 from worldline.recording.scan import header_of

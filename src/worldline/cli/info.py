@@ -24,7 +24,7 @@ from worldline.cli.runner import interruptible, losses_in_words
 from worldline.extras import installing
 from worldline.federation.inprocess.strand import GreenletStrand, strand_kind
 from worldline.files.saving import destination, save, save_parts
-from worldline.history.diff.account import named
+from worldline.history.account import named
 from worldline.launch.file.setup import ParticipantSetup, Setup, read_setup, starts_none
 from worldline.model import LossError, ModelError, Network, Plan, UsageError, format_time
 from worldline.model.links import Outage

@@ -18,14 +18,16 @@ from worldline.cli.console import PlainConsole, output_free_for, print_json, rem
 from worldline.cli.options import takes
 from worldline.cli.runner import interruptible
 from worldline.federation.participant.solo import reach_in, replay_alone, rules_alone
-from worldline.history.diff.account import NOTES, named
-from worldline.history.diff.values import payload_text
-from worldline.history.observer import Observer
+from worldline.history.account import NOTES, named
+from worldline.history.fields import payload_text
+from worldline.history.observer import UNDER_WAY, Observer
 from worldline.history.replay import Following, RecordedParts, RetoldDifference
 from worldline.history.telling import SeveralObservers
 from worldline.lock.feeding import Feeding
 from worldline.model.errors import NonDeterminism, UsageError, WorldlineError, shown
 from worldline.model.lifecycle import lifecycle_of
+from worldline.model.path import Paths
+from worldline.model.plan import network_of
 from worldline.model.reading import as_time
 from worldline.model.text import counted, printable
 from worldline.model.time import FOREVER, SECOND, format_time
@@ -88,6 +90,35 @@ _Place = tuple[int, bool, str, int, str, int]
 """What lines are sorted by: time, whether a member does it (or it arrives), who, number, receiver, copy."""
 
 
+_NO_PARTICIPANT = "no participant"
+
+Missed = Callable[[str, str, int, int], list[tuple[str, str]]]
+"""Says of a message that reached no participant, by sender, topic, time and size, whom it would have, and why not."""
+
+
+def missed_in(recording: Recording) -> Missed:
+    """Return what tells messages that the end of the run overtook from those that had no receiver.
+
+    A recording doesn't say whose they would have been: who had earlier ones on the topic, and stayed until the end.
+    """
+    listeners = recording.listeners()
+    outcome = recording.outcome
+    left = {} if outcome is None else {name: each.left for name, each in outcome.participants.items()}
+    end = max((at for at in left.values() if at is not None), default=FOREVER)
+    plan = recording.header.plan()
+    paths = Paths(network_of(plan), plan.seed)
+
+    def missed(sender: str, topic: str, at: int, size: int) -> list[tuple[str, str]]:
+        others = [name for name in listeners.get(topic, ()) if name != sender]
+        late = [name for name in others if left.get(name) in (None, end)]
+        if late or others:
+            return [(name, f"{UNDER_WAY}: ") for name in late] or [(_NO_PARTICIPANT, "")]
+        is_late = paths.lifetime(topic, sender, 0).expiry(at, size) >= end
+        return [(f"{_NO_PARTICIPANT} before the end" if is_late else _NO_PARTICIPANT, "")]
+
+    return missed
+
+
 class MessageLines(Observer):
     """Prints a line for what arrives, gets lost, reaches no member or is noted, in the order of their times.
 
@@ -95,9 +126,15 @@ class MessageLines(Observer):
     """
 
     def __init__(
-        self, say: Callable[[str], None], topics: Collection[str] = (), start: int = 0, end: int = FOREVER
+        self,
+        say: Callable[[str], None],
+        topics: Collection[str] = (),
+        start: int = 0,
+        end: int = FOREVER,
+        missed: Missed = lambda *_: [(_NO_PARTICIPANT, "")],
     ) -> None:
         self._say = say
+        self._missed = missed
         self._topics = topics  # These alone, if there are any.
         self._span = start, end
         self._messages: dict[tuple[str, int], tuple[str, bytes]] = {}
@@ -122,7 +159,9 @@ class MessageLines(Observer):
 
     def passed(self, time: int) -> None:
         for (sender, number), place in self._unheard.items():
-            self._expect(place, sender, number, "no participant", "")
+            topic, payload = self._messages[sender, number]
+            for receiver, why in self._missed(sender, topic, place[0], len(payload)):
+                self._expect(place, sender, number, receiver, why)
         self._unheard.clear()
         while self._ahead and self._ahead[0][0][0] < time:
             place, what, payload = heappop(self._ahead)
@@ -157,7 +196,8 @@ def show(
 ) -> None:
     """Play a recording, and show it on LCM if that is wanted."""
     start, end = played.span()
-    lines = MessageLines((lambda _: None) if quiet else say, frozenset(played.topics), start, end)
+    say_lines = (lambda _: None) if quiet else say
+    lines = MessageLines(say_lines, frozenset(played.topics), start, end, missed_in(recording))
     public: PublicLcm | None = None
     with ExitStack() as stack:
         observer: Observer = lines

@@ -107,8 +107,8 @@ def timing_noted(ready: ReadyFederation, shelf: Shelf | None, *, force: bool) ->
     if not ready.options.federation.timing:
         yield lambda _: None
         return
+    from worldline.recording.output import TIMING_SUFFIX
     from worldline.recording.timing import TimingWriter
-    from worldline.recording.timing_file import TIMING_SUFFIX
 
     place = Path(ready.recording)
     if shelf is not None and not shelf.is_stream:

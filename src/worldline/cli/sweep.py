@@ -133,7 +133,7 @@ def _share(text: str) -> float:
 @contextmanager
 def _told(sweep: Sweep, is_fixed: bool) -> Iterator[Progress]:
     """Show how many runs are there and how long it takes; if it is interrupted, say how to go on."""
-    total = sweep.amount.seeds * len(sweep.request.design.points)
+    total = sweep.seeds * len(sweep.request.design.points)
     began, last, first = time.monotonic(), time.monotonic(), -1
     with bar("runs" if is_fixed else "runs at the most", total) as show:
 

@@ -50,8 +50,8 @@ from worldline.model.reading import as_time
 from worldline.model.time import SECOND
 from worldline.pictures.waits import situation_svg
 from worldline.recording import Recording
+from worldline.recording.output import TIMING_SUFFIX
 from worldline.recording.timing import Timing
-from worldline.recording.timing_file import TIMING_SUFFIX
 from worldline.wire.operator import RunOver
 
 # `worldline why FILE`: who waited for whom in a run that was noted, and what would help.

@@ -7,6 +7,7 @@ of its block are tried one by one, so that exactly the one that kills its proces
 
 from __future__ import annotations
 
+import csv
 import pickle
 import shlex
 import time
@@ -14,24 +15,229 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from importlib.metadata import version
 from inspect import getsourcefile, isfunction
+from itertools import product
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from worldline.experiments.design import Design, as_settings, made_design
 from worldline.experiments.measures import MSER5, FieldMonitors, WarmUp, measured, own_numbers
 from worldline.experiments.statistics import load_scipy, mean_of, runs_wanted
 from worldline.experiments.table import SUFFIX, Cell, Row, SweepFile, SweepTable, read_sweep
-from worldline.model.errors import Interrupted, LossError, Stuck, UsageError, WorldlineError, shown
+from worldline.files.loading import pairs
+from worldline.model.errors import ConfigurationError, Interrupted, LossError, Stuck, UsageError, WorldlineError, shown
+from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
+from worldline.model.time import format_time
 from worldline.processes.executor import Executor, Kind, as_executor
 from worldline.processes.ranks import RankGroup, gathered
 from worldline.processes.supervision import WorkerFarm
 from worldline.search.searching import SECONDS_MAX, deadline, quietly
 from worldline.targets import Ready, RunOptions, look_again, prepare
 from worldline.targets.ready import TOML, WORLDS, parts_of
+
+# --- The design of a sweep: which combinations of parameters are run ---
+#
+# A parameter has levels, ``doctors=2,3,4``, or a range, ``rate=0.5..2``. All combinations of levels are run, unless a
+# design says otherwise: ``latin:40`` and ``random:40`` take 40 points, in which a parameter's values are spread over
+# its levels or its range, evenly in every single parameter (a Latin hypercube), or drawn independently of each other.
+# A file, ``FILE.csv``, has a point in each line. What is drawn depends on the first seed and the parameter's name
+# alone.
+
+RUNS_MAX = 1_000_000
+"""How many runs a sweep may have."""
+
+_GRID = "grid"
+_OPENING, _CLOSING = "([{", ")]}"
+_FORM = "write latin:40, random:40 or FILE.csv"
+
+
+class Design(Struct, frozen=True):
+    """The parameters' names, and the points: their values as they are written, in the order of the names."""
+
+    parameters: tuple[str, ...]
+    points: tuple[tuple[str, ...], ...]
+
+    def settings(self, point: int) -> tuple[str, ...]:
+        """Return a point as `--set` takes it."""
+        return tuple(f"{name}={value}" for name, value in zip(self.parameters, self.points[point], strict=True))
+
+    def cells(self, point: int) -> tuple[Cell, ...]:
+        """Return a point as its row has it: numbers are numbers."""
+        return tuple(map(as_cell, self.points[point]))
+
+
+def made_design(settings: Sequence[str], kind: str = _GRID, seed: int = 0, seeds: int = 1) -> Design:
+    """Make the design of settings such as ``doctors=2,3,4``, for so many seeds at each point."""
+    given = _levels(settings)
+    if kind == _GRID:
+        _check_count(prod(map(len, given.values())) * seeds)
+        for name, levels in given.items():
+            if len(levels) == 1 and _ends(levels[0]):
+                raise UsageError(
+                    f"--set {name}={levels[0]} is a range, which has no levels to combine",
+                    advice=f"list them: {name}=1,2,3; or draw some: --design latin:40",
+                )
+        return Design(tuple(given), tuple(product(*given.values())))
+    word, colon, number = kind.partition(":")
+    if colon and word in ("latin", "random"):
+        return _drawn(given, word, _number(kind, number), seed, seeds)
+    if kind.endswith(".csv"):
+        return _from_file(Path(kind), given, seeds)
+    raise UsageError(f"there is no design {shown(kind)}", advice=_FORM)
+
+
+def as_cell(text: str) -> Cell:
+    """Return a value as a number, if it is one. A table has only finite ones: others stay words."""
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        return number if isfinite(number) else text
+    return text
+
+
+def as_settings(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return parameters as `--set` takes them; each has one value, or a list of them."""
+    found = []
+    for name, values in given.items():
+        several = values if isinstance(values, list | tuple | range) else [values]
+        if not several:
+            raise UsageError(f"{name} has no values")
+        found.append(f"{name}={','.join(_as_text(each) for each in several)}")
+    return tuple(found)
+
+
+def _as_text(value: Any) -> str:
+    return "yes" if value is True else "no" if value is False else str(value)
+
+
+def _levels(settings: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for setting in settings:
+        ((name, text),) = pairs([setting]).items()
+        if name in found:
+            raise UsageError(f"--set {name} is given twice", advice=f"list its values: --set {name}=1,2,3")
+        found[name] = split_levels(text)
+        if "" in found[name]:
+            raise UsageError(f"--set {setting} has an empty value", advice=f"write --set {name}=1,2,3")
+        twice = [each for each in found[name] if found[name].count(each) > 1]
+        if twice:
+            raise UsageError(f"--set {setting} has {twice[0]} twice", advice="repeat runs with --seeds")
+    return found
+
+
+def split_levels(text: str) -> list[str]:
+    """Split a text at its commas, but for those in brackets: ``uniform(1ms, 5ms)`` is one value."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in _OPENING) - (letter in _CLOSING)
+        if letter == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _check_count(runs: int) -> None:
+    if runs > RUNS_MAX:
+        raise UsageError(
+            f"that makes {runs:,} runs, and a sweep has at most {RUNS_MAX:,}",
+            advice="take fewer values or seeds, or draw some points: --design latin:1000",
+        )
+
+
+def _number(kind: str, text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not int(text):
+        raise UsageError(f"--design {kind} has no number of points", advice=_FORM)
+    return int(text)
+
+
+# -- Drawn points
+
+
+def _ends(text: str) -> tuple[str, str] | None:
+    low, dots, high = text.partition("..")
+    return (low.strip(), high.strip()) if dots and low.strip() and high.strip() else None
+
+
+def _drawn(given: Mapping[str, list[str]], word: str, count: int, seed: int, seeds: int) -> Design:
+    if not given:
+        raise UsageError("a design needs parameters", advice="--set rate=0.5..2")
+    _check_count(count * seeds)
+    columns = []
+    for name, levels in given.items():
+        stream = Stream(seed, "design", name)
+        places = list(range(count))
+        stream.shuffle(places)
+        shares = [(place + stream.random()) / count if word == "latin" else stream.random() for place in places]
+        columns.append(_spread(name, levels, shares))
+    return Design(tuple(given), tuple(zip(*columns, strict=True)))
+
+
+def _spread(name: str, levels: Sequence[str], shares: Sequence[float]) -> list[str]:
+    """Return the values at these shares of a range, or of a list of levels."""
+    ends = _ends(levels[0]) if len(levels) == 1 else None
+    if ends is None:
+        return [levels[int(share * len(levels))] for share in shares]
+    low, high = (_as_number(name, levels[0], end) for end in ends)
+    is_time = isinstance(as_cell(ends[0]), str)
+    if not low < high:
+        raise UsageError(f"--set {name}={levels[0]} is no range", advice="its first number is the smaller one")
+    if isinstance(low, int) and isinstance(high, int) and not is_time:
+        return [str(low + int(share * (high - low + 1))) for share in shares]
+    values = [low + share * (high - low) for share in shares]
+    return [format_time(round(value)) if is_time else repr(value) for value in values]
+
+
+def _as_number(name: str, text: str, end: str) -> int | float:
+    cell = as_cell(end)
+    if not isinstance(cell, str) and cell is not None:
+        return cell
+    try:
+        return as_time(end)
+    except WorldlineError as error:
+        raise UsageError(
+            f"--set {name}={text} is no range of numbers or times", advice="list its values: a,b,c"
+        ) from error
+
+
+# -- A file of points
+
+
+def _from_file(file: Path, given: Mapping[str, list[str]], seeds: int) -> Design:
+    """Read a point from each line; parameters that are given besides have one value each."""
+    for name, levels in given.items():
+        if len(levels) > 1:
+            raise UsageError(f"--set {name} has several values, and {file} has the points", advice="put it in there")
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            rows = [(number, row) for number, row in enumerate(csv.reader(lines), 1) if any(map(str.strip, row))]
+    except OSError as error:
+        raise UsageError(f"{file} can't be read: {error.strerror or error}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(f"{file} can't be read: {error}") from error
+    if len(rows) < 2:
+        raise ConfigurationError(
+            f"{file} has no points", advice="its first line names the parameters, each other is one"
+        )
+    names = [name.strip() for name in rows[0][1]]
+    if "" in names or len({*names}) < len(names) or {*names} & {*given}:
+        raise ConfigurationError(f"{file}: its first line doesn't name each parameter once", advice="doctors,arrival")
+    for number, row in rows[1:]:
+        if len(row) != len(names):
+            raise ConfigurationError(f"{file}: line {number} has {len(row)} values for {len(names)} parameters")
+    _check_count((len(rows) - 1) * seeds)
+    fixed = tuple(levels[0] for levels in given.values())
+    points = tuple((*(cell.strip() for cell in row), *fixed) for _, row in rows[1:])
+    return Design((*names, *given), points)
+
+
+# --- The runs of a sweep ---
+
 
 EXECUTORS: tuple[Kind, ...] = ("inline", "processes", "mpi")
 """What sweeps run on. Each single run is inline."""
@@ -43,6 +249,9 @@ _CHECKED_S = 2.0
 _FAILING_MIN = 3  # So many points are tried in any case, if the models of all fail.
 _SEED_MAX = 2**62
 _SEEDS, _SEEDS_PRECISE = 10, 1_000  # Unless it is said how many.
+
+Done = Mapping[tuple[int, int], Mapping[str, Cell]]
+"""The runs that are there, by point and replicate, with what is needed of their measures."""
 
 Progress = Callable[[int, int], None]
 """Told how many runs are there, and of how many."""
@@ -267,32 +476,6 @@ def run_all(
 # -- A sweep
 
 
-class Amount(Struct, frozen=True, kw_only=True):
-    """How many runs there are at each point: `seeds`, or only as many as it takes for the measures to be precise."""
-
-    seeds: int
-    precise: float | None = None
-
-    def wanted(self, request: SweepRequest, done: Mapping[tuple[int, int], Mapping[str, Cell]]) -> list[PlannedRun]:
-        """Return all runs that are wanted as far as it is known; those that are there included."""
-        points = range(len(request.design.points))
-        counts = [self._count(request, done, point) for point in points]
-        most = max(counts, default=0)
-        return [PlannedRun(point, each) for each in range(most) for point in points if each < counts[point]]
-
-    def _count(self, request: SweepRequest, done: Mapping[tuple[int, int], Mapping[str, Cell]], point: int) -> int:
-        if self.precise is None:
-            return self.seeds
-
-        def samples(count: int) -> list[list[float]] | None:
-            if any((point, each) not in done for each in range(count)):
-                return None
-            found = ({each: done[point, each].get(name) for each in range(count)} for name in request.measures)
-            return [list(independent(each, request.antithetic).values()) for each in found]
-
-        return runs_wanted(samples, self.precise, self.seeds)
-
-
 def independent(sample: Mapping[int, Cell], antithetic: bool) -> dict[int, float]:
     """Return the values of a sample that don't depend on each other, by number: of antithetic pairs, the means."""
     values = {each: value for each, value in sample.items() if isinstance(value, int | float)}
@@ -305,9 +488,13 @@ def independent(sample: Mapping[int, Cell], antithetic: bool) -> dict[int, float
 class Sweep:
     """A sweep that is ready to go: what is run, how often, and where its rows go."""
 
-    def __init__(self, request: SweepRequest, amount: Amount, path: Path, facts: Mapping[str, str]) -> None:
+    def __init__(
+        self, request: SweepRequest, path: Path, facts: Mapping[str, str], *, seeds: int, precise: float | None = None
+    ) -> None:
+        """There are `seeds` runs at each point, or only as many as it takes for the measures to be `precise`."""
         self.request = request
-        self.amount = amount
+        self.seeds = seeds
+        self._precise = precise
         self.path = path
         self._facts = facts
         self.done = 0
@@ -335,7 +522,7 @@ class Sweep:
         return read_sweep(self.path)
 
     def _fill(self, file: SweepFile, executor: Executor, retries: bool, progress: Progress) -> None:
-        needed = () if self.amount.precise is None else self.request.measures
+        needed = () if self._precise is None else self.request.measures
         done = file.done(needed, but_failures=retries)
         wanted: list[PlannedRun] = []
         doubtful: list[Row] = []  # What the first run doesn't measure either is refused, and leaves no file.
@@ -358,13 +545,33 @@ class Sweep:
             progress(self.done, len(wanted))
 
         while True:
-            wanted = self.amount.wanted(self.request, done)
+            wanted = self._wanted(done)
             missing = [run for run in wanted if run not in done]
             self.done = len(wanted) - len(missing)
             progress(self.done, len(wanted))
             if not missing:
                 return
             run_all(self.request, missing, executor, take)
+
+    def _wanted(self, done: Done) -> list[PlannedRun]:
+        """Return all runs that are wanted as far as it is known; those that are there included."""
+        points = range(len(self.request.design.points))
+        counts = [self._count(done, point) for point in points]
+        most = max(counts, default=0)
+        return [PlannedRun(point, each) for each in range(most) for point in points if each < counts[point]]
+
+    def _count(self, done: Done, point: int) -> int:
+        request = self.request
+        if self._precise is None:
+            return self.seeds
+
+        def samples(count: int) -> list[list[float]] | None:
+            if any((point, each) not in done for each in range(count)):
+                return None
+            found = ({each: done[point, each].get(name) for each in range(count)} for name in request.measures)
+            return [list(independent(each, request.antithetic).values()) for each in found]
+
+        return runs_wanted(samples, self._precise, self.seeds)
 
 
 def prepared_sweep(
@@ -406,7 +613,7 @@ def prepared_sweep(
     )
     _check_points(request, seeds)
     where = Path(f"{own.name.replace('/', '-')}{SUFFIX}") if path is None else path
-    return Sweep(request, Amount(seeds=seeds, precise=precise), where, request.facts(own))
+    return Sweep(request, where, request.facts(own), seeds=seeds, precise=precise)
 
 
 def _usual_seeds(target: str, precise: float | None) -> int:

@@ -29,8 +29,8 @@ from typing import Any, Self
 from msgspec import Struct, json
 
 from worldline.files.saving import destination
-from worldline.history.markup import facts_html, table_html
 from worldline.model.errors import LossError, UsageError, nearest, shown
+from worldline.model.text import facts_html, table_html
 
 SUFFIX = ".sweep"
 Cell = int | float | str | None

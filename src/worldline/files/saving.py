@@ -49,29 +49,30 @@ class Destination(NamedTuple):
             raise refusal(self.path, error.strerror or str(error)) from error
 
 
-def destination(path: str | os.PathLike[str]) -> Destination:
-    """Return what may be written there, or refuse it."""
+def destination(path: str | os.PathLike[str], *, called: str | None = None) -> Destination:
+    """Return what may be written there, or refuse it by the name that its user calls it."""
     path = Path(path)
+    name = str(path) if called is None else called
     try:
         descriptor = _descriptor(path)
         found = path.stat() if descriptor is None else os.fstat(descriptor)
     except FileNotFoundError:
         file = _file(path)
-        _check_folder(path, file)
+        _check_folder(name, file)
         return Destination(path, file, is_new=True)
     except (OSError, ValueError) as error:
-        raise refusal(path, getattr(error, "strerror", None) or str(error)) from error
+        raise refusal(name, getattr(error, "strerror", None) or str(error)) from error
     if descriptor is not None:
         return Destination(path, path, is_stream=True, descriptor=descriptor)
     kind = stat.S_IFMT(found.st_mode)
     if kind in _REFUSED:
-        raise refusal(path, _REFUSED[kind])
+        raise refusal(name, _REFUSED[kind])
     if not os.access(path, os.W_OK):
-        raise refusal(path, "it is write-protected")
+        raise refusal(name, "it is write-protected")
     if kind != stat.S_IFREG:
         return Destination(path, path, is_stream=True)
     file = _file(path)
-    _check_folder(path, file)
+    _check_folder(name, file)
     return Destination(path, file)
 
 
@@ -129,12 +130,12 @@ def _file(path: Path) -> Path:
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
-def _check_folder(path: Path, file: Path) -> None:
+def _check_folder(name: str, file: Path) -> None:
     folder = file.parent
     if not folder.is_dir():
-        raise UsageError(f"{path} can't be written: there is no folder {folder}", advice="make it first")
+        raise UsageError(f"{name} can't be written: there is no folder {folder}", advice="make it first")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise refusal(path, f"the folder {folder} is write-protected")
+        raise refusal(name, f"the folder {folder} is write-protected")
 
 
 def _descriptor(path: Path) -> int | None:

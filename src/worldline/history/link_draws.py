@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from worldline.history.diff.account import NOTES, Sending
+from worldline.history.account import NOTES, Sending
 from worldline.model.draws.names import drawn_by
 from worldline.model.draws.table import DrawFunction, Drawn, DrawTable
 from worldline.model.faults import dropouts_of

@@ -8,10 +8,10 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
-from worldline.history.markup import table_html
 from worldline.model.errors import ModelError, UsageError, nearest, shown
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
+from worldline.model.text import table_html
 from worldline.model.time import TimeLike, format_time
 
 

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from worldline.history.markup import facts_html
 from worldline.history.monitor import Monitors
 from worldline.history.observer import OUTSIDE
 from worldline.model.errors import WorldlineError
-from worldline.model.text import counted
+from worldline.model.text import counted, facts_html
 from worldline.model.time import FOREVER, format_time
 
 # How far a run is, for those who show it: a bar, a line, a page.

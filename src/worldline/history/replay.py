@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from worldline.history.diff.account import NOTES, Account, Fate, Membership, Sending
-from worldline.history.diff.values import (
+from worldline.history.account import NOTES, Account, Fate, Membership, Sending
+from worldline.history.fields import (
     FieldDifference,
     field_differences,
     payload_text,

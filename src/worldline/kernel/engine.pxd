@@ -32,6 +32,18 @@ cdef class Handlers:
     cdef int find(self, object topic) except -1
 
 
+@cython.final
+cdef class Topics:
+    cdef readonly list numbered
+    cdef dict _numbers
+    cdef object given
+    cdef object text
+    cdef int number
+    cdef unsigned long long chain
+
+    cdef int learn(self, object topic) except -1
+
+
 # As `LETTER` has it, which is how the other build writes and reads it.
 cdef packed struct Letter:
     long long arrival
@@ -55,15 +67,35 @@ cdef class Outbox:
     cdef int _number_of(self, object entity) except? -1
 
 
+cdef class Engine
+
+
+@cython.final
+cdef class Mail:
+    cdef readonly list outboxes
+    cdef object _names
+    cdef object _workers
+
+    cdef int post(
+        self,
+        Engine engine,
+        long long arrival,
+        long long order,
+        object sender,
+        object target,
+        object topic,
+        object payload,
+    ) except -1
+
+
 @cython.final
 cdef class Engine:
     cdef readonly Queue queue
     cdef readonly object roster
     cdef readonly dict directory
     cdef readonly dict dropped
-    cdef readonly list outboxes
-    cdef object _names
-    cdef object _workers
+    cdef readonly Topics topics
+    cdef readonly Mail mail
     cdef readonly long long latency
     cdef readonly long long least
     cdef public long long now
@@ -71,18 +103,8 @@ cdef class Engine:
     cdef readonly object actor
     cdef public object failed  # Who was acting when something went wrong.
     cdef public object observer  # Who looks on (E5); mostly None.
-    cdef tuple _entry  # The event at hand, uncompiled; compiled, the queue has it.
-    cdef Py_ssize_t _canceled  # How many events in the queue are dead, about.
-    cdef Py_ssize_t _patience  # How many may be, until it is time to do something about it.
+    cdef Py_ssize_t _patience  # How many events in the queue may be dead, until it is time to do something about it.
     cdef list _leaving
-    cdef list _free_numbers
-    # The topic that was sent last, its number, and its part in chains: mostly the next one is the same.
-    cdef object _topic
-    cdef object _text
-    cdef int _number_of_topic
-    cdef unsigned long long _chain_of_topic
-    cdef list _topics
-    cdef dict _numbers_of_topics
 
     cdef int _introduce(self, object entity, object name, object rank, object place, object key) except -1
     cdef int _push(
@@ -95,11 +117,7 @@ cdef class Engine:
         object topic,
         object payload,
     ) except -1
-    cdef int _post(
-        self, long long arrival, long long order, object sender, object target, object topic, object payload
-    ) except -1
     cdef object _find(self, object name)
-    cdef int _learn(self, object topic) except -1
     cdef int _enter_table(self, object entity) except -1
     cdef int _unpin(self, int number) except -1
     cdef int _leave_table(self, object entity) except -1

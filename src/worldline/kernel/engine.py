@@ -119,6 +119,42 @@ class Handlers:
         return 0
 
 
+@cython.final
+@cython.cclass
+class Topics:
+    """The topics that were sent so far, by number, each with its part in chains; and what is known of the last one.
+
+    Mostly the next message has the same one. Then it is the same object, which is all that is looked at.
+    """
+
+    def __init__(self) -> None:
+        self.numbered: list[tuple[Any, int]] = []
+        self._numbers: dict[Any, int] = {}
+        self.given: Any = None
+        self.text: Any = None
+        self.number = -1
+        self.chain = 0
+        self.learn(STARTS)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def learn(self, topic: Any) -> cython.int:
+        """Make this the last topic; refuse what can't be one."""
+        text = topic
+        if type(topic) is not str and not _is_engines(topic):  # Members of enums become the text that they are.
+            text = str.__str__(check_name(topic, "a topic"))
+        number = self._numbers.get(text)
+        if number is None:
+            chain = 0 if _is_engines(text) else fingerprint(b"topic " + check_name(text, "a topic").encode())
+            number = self._numbers[text] = len(self.numbered)
+            self.numbered.append((text, chain))
+        self.given = topic
+        self.text = text
+        self.number = number
+        self.chain = self.numbered[number][1]
+        return 0
+
+
 LETTER = Struct("@qqqiiii")
 """A message to another worker: its arrival, the time sent, its order, and numbers of sender, receiver, topic, payload.
 
@@ -168,6 +204,112 @@ class Outbox:
         return letters
 
 
+@cython.final
+@cython.cclass
+class Mail:
+    """What goes to the entities of other workers, and comes from them: letters.
+
+    `names` are those of all places, and `workers` says on which worker each is; none: all are here.
+    """
+
+    def __init__(self, names: Sequence[str], workers: Sequence[int]) -> None:
+        self._names = names
+        self._workers = workers
+        self.outboxes = [Outbox() for _ in range(max(workers, default=-1) + 1)]  # By the numbers of workers.
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def post(
+        self,
+        engine: Engine,
+        arrival: cython.longlong,
+        order: cython.longlong,
+        sender: Any,
+        target: Any,
+        topic: Any,
+        payload: Any,
+    ) -> cython.int:
+        """Put a message to an entity of another worker into the outbox."""
+        goal: EntityBase = cython.cast(EntityBase, target)
+        outbox: Outbox = self.outboxes[self._workers[goal._wl_place]]
+        if topic is not engine.topics.given:
+            engine.topics.learn(topic)
+        here: cython.int = outbox._number_of(sender)
+        there: cython.int = outbox._number_of(target)
+        number_of_payload: cython.int = -1
+        if payload is not None:
+            number_of_payload = len(outbox._payloads)
+            outbox._payloads.append(payload)
+        outbox.posted += 1
+        if cython.compiled:
+            size: cython.Py_ssize_t = outbox._size + cython.sizeof(Letter)
+            if size > len(outbox._letters):
+                PyByteArray_Resize(outbox._letters, 2 * size)
+            letter: cython.pointer(Letter) = cython.cast(
+                cython.pointer(Letter), PyByteArray_AS_STRING(outbox._letters) + outbox._size
+            )
+            letter.arrival = arrival
+            letter.sent = engine.now
+            letter.order = order
+            letter.sender = here
+            letter.receiver = there
+            letter.topic = engine.topics.number
+            letter.payload = number_of_payload
+            outbox._size = size
+        else:
+            outbox._letters += LETTER.pack(
+                arrival, engine.now, order, here, there, engine.topics.number, number_of_payload
+            )
+            outbox._size += LETTER.size
+        return 0
+
+    def take_in(
+        self,
+        engine: Engine,
+        frame: bytes,
+        start: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+        topics: list[str],
+        past: cython.longlong,
+    ) -> None:
+        """Take in so many letters of a frame, of which none arrives before `past`.
+
+        `topics` are those that were learned from the same worker before; it grows.
+        """
+        end: cython.Py_ssize_t = start + count * LETTER.size
+        names: list[str] = []
+        payloads: list[Any] = []
+        if end < len(frame):
+            fresh, names, payloads = pickle.loads(memoryview(frame)[end:])
+            topics += fresh
+        arrival: cython.longlong
+        sent: cython.longlong
+        order: cython.longlong
+        here: cython.int
+        there: cython.int
+        topic: cython.int
+        number_of_payload: cython.int
+        number: cython.Py_ssize_t
+        if cython.compiled:
+            letters: cython.pointer(Letter) = cython.cast(cython.pointer(Letter), PyBytes_AS_STRING(frame) + start)
+        else:
+            unpacked = LETTER.iter_unpack(memoryview(frame)[start:end])
+        for number in range(count):
+            if cython.compiled:
+                letter: Letter = letters[number]
+                arrival, sent, order = letter.arrival, letter.sent, letter.order
+                here, there = letter.sender, letter.receiver
+                topic, number_of_payload = letter.topic, letter.payload
+            else:
+                arrival, sent, order, here, there, topic, number_of_payload = next(unpacked)
+            sender = engine._find(self._names[here] if here >= 0 else names[-1 - here])
+            target = engine._find(self._names[there] if there >= 0 else names[-1 - there])
+            if arrival < past:
+                engine.roster.refuse_early(sender, sent, target, arrival, past)
+            payload = None if number_of_payload < 0 else payloads[number_of_payload]
+            engine._push(arrival, sent, order, sender, target, topics[topic], payload)
+
+
 def handlers_of(kind: type) -> Handlers:
     """Return the handlers of a class: `on_x` for the topic x, and `handle`, if there is one, for all others."""
     table: dict[Any, Any] = {name[3:]: getattr(kind, name) for name in dir(kind) if name.startswith("on_")}
@@ -189,57 +331,37 @@ class Engine:
     def __init__(
         self, roster: Any, *, latency: int, least: int, names: Sequence[str] = (), workers: Sequence[int] = ()
     ) -> None:
-        """`names` are those of all places, and `workers` says on which worker each is; none: all are here."""
+        """`names` and `workers` are those of the `Mail`."""
         self.queue = Queue()
         self.roster = roster
-        self._names = names
-        self._workers = workers
+        self.topics = Topics()
+        self.mail = Mail(names, workers)
         self.directory: dict[str, Any] = {}
         self.dropped: dict[tuple[str, str, str], int] = {}
-        self.outboxes = [Outbox() for _ in range(max(workers, default=-1) + 1)]  # By the numbers of workers.
         self.latency = latency
         self.least = least
         self.now = self.events = 0
         self.actor: Any = None
         self.failed: Any = None
         self.observer: Any = None
-        self._entry: Any = None
-        self._topic: Any = None
-        self._text: Any = None
-        self._number_of_topic = -1
-        self._canceled = self._chain_of_topic = 0
         self._patience = _CANCELED_MAX
         self._leaving: list[EntityBase] = []
-        self._free_numbers: list[int] = []
-        self._topics: list[tuple[Any, int]] = []
-        self._numbers_of_topics: dict[Any, int] = {}
-        self._learn(STARTS)
-
-    @property
-    def topics(self) -> list[tuple[Any, int]]:
-        """The topics that were sent so far, by their numbers; of each its part in chains."""
-        return self._topics
 
     @property
     def sender(self) -> Any:
         """Who sent the event that is being handled."""
-        if cython.compiled:
-            return self.queue.table[self.queue.event.sender]
-        return self._entry[5]
+        event = self.queue.event
+        return self.queue.table[event.sender] if cython.compiled else event[5]  # type: ignore[attr-defined]
 
     @property
     def sent(self) -> int:
         """When the event was sent that is being handled, or was last."""
-        if cython.compiled:
-            return self.queue.event.sent
-        return int(self._entry[1])
+        return int(self.queue.event.sent if cython.compiled else self.queue.event[1])
 
     @property
     def order(self) -> int:
         """The order of the event that is being handled, or was last."""
-        if cython.compiled:
-            return self.queue.event.order
-        return int(self._entry[3])
+        return int(self.queue.event.order if cython.compiled else self.queue.event[3])
 
     def enter(
         self, entity: Any, name: Text, rank: int, place: int, key: int, handlers: Handlers, *, since: int
@@ -282,98 +404,6 @@ class Engine:
         """Take in a message from outside."""
         self._push(time, sent, order, sender, target, topic, payload)
 
-    # -- Letters to and from other workers
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _post(
-        self,
-        arrival: cython.longlong,
-        order: cython.longlong,
-        sender: Any,
-        target: Any,
-        topic: Any,
-        payload: Any,
-    ) -> cython.int:
-        """Put a message to an entity of another worker into the outbox."""
-        goal: EntityBase = cython.cast(EntityBase, target)
-        outbox: Outbox = self.outboxes[self._workers[goal._wl_place]]
-        if topic is not self._topic:
-            self._learn(topic)
-        here: cython.int = outbox._number_of(sender)
-        there: cython.int = outbox._number_of(target)
-        number_of_payload: cython.int = -1
-        if payload is not None:
-            number_of_payload = len(outbox._payloads)
-            outbox._payloads.append(payload)
-        outbox.posted += 1
-        if cython.compiled:
-            size: cython.Py_ssize_t = outbox._size + cython.sizeof(Letter)
-            if size > len(outbox._letters):
-                PyByteArray_Resize(outbox._letters, 2 * size)
-            letter: cython.pointer(Letter) = cython.cast(
-                cython.pointer(Letter), PyByteArray_AS_STRING(outbox._letters) + outbox._size
-            )
-            letter.arrival = arrival
-            letter.sent = self.now
-            letter.order = order
-            letter.sender = here
-            letter.receiver = there
-            letter.topic = self._number_of_topic
-            letter.payload = number_of_payload
-            outbox._size = size
-        else:
-            outbox._letters += LETTER.pack(
-                arrival, self.now, order, here, there, self._number_of_topic, number_of_payload
-            )
-            outbox._size += LETTER.size
-        return 0
-
-    def take_in(
-        self,
-        frame: bytes,
-        start: cython.Py_ssize_t,
-        count: cython.Py_ssize_t,
-        topics: list[str],
-        past: cython.longlong,
-    ) -> None:
-        """Take in so many letters of a frame, of which none arrives before `past`.
-
-        `topics` are those that were learned from the same worker before; it grows.
-        """
-        end: cython.Py_ssize_t = start + count * LETTER.size
-        names: list[str] = []
-        payloads: list[Any] = []
-        if end < len(frame):
-            fresh, names, payloads = pickle.loads(memoryview(frame)[end:])
-            topics += fresh
-        arrival: cython.longlong
-        sent: cython.longlong
-        order: cython.longlong
-        here: cython.int
-        there: cython.int
-        topic: cython.int
-        number_of_payload: cython.int
-        number: cython.Py_ssize_t
-        if cython.compiled:
-            letters: cython.pointer(Letter) = cython.cast(cython.pointer(Letter), PyBytes_AS_STRING(frame) + start)
-        else:
-            unpacked = LETTER.iter_unpack(memoryview(frame)[start:end])
-        for number in range(count):
-            if cython.compiled:
-                letter: Letter = letters[number]
-                arrival, sent, order = letter.arrival, letter.sent, letter.order
-                here, there = letter.sender, letter.receiver
-                topic, number_of_payload = letter.topic, letter.payload
-            else:
-                arrival, sent, order, here, there, topic, number_of_payload = next(unpacked)
-            sender = self._find(self._names[here] if here >= 0 else names[-1 - here])
-            target = self._find(self._names[there] if there >= 0 else names[-1 - there])
-            if arrival < past:
-                self.roster.refuse_early(sender, sent, target, arrival, past)
-            payload = None if number_of_payload < 0 else payloads[number_of_payload]
-            self._push(arrival, sent, order, sender, target, topics[topic], payload)
-
     @cython.cfunc
     def _find(self, name: Any) -> object:
         """Return an entity by its name, or what stands for it."""
@@ -402,8 +432,8 @@ class Engine:
         if cython.compiled:
             source: EntityBase = cython.cast(EntityBase, sender)
             goal: EntityBase = cython.cast(EntityBase, target)
-            if topic is not self._topic:
-                self._learn(topic)
+            if topic is not self.topics.given:
+                self.topics.learn(topic)
             if source._wl_number < 0:
                 self._enter_table(source)
             if goal._wl_number < 0:
@@ -418,30 +448,12 @@ class Engine:
                 source._wl_key,
                 source._wl_number,
                 goal._wl_number,
-                self._number_of_topic,
+                self.topics.number,
                 BARE if payload is None else LADEN,
                 payload,
             )
         else:
             self.queue.push((time, sent, sender._wl_rank, order, topic, sender, target, payload))
-        return 0
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _learn(self, topic: Any) -> cython.int:
-        """Make this the topic at hand; refuse what can't be one."""
-        text = topic
-        if type(topic) is not str and not _is_engines(topic):  # Members of enums become the text that they are.
-            text = str.__str__(check_name(topic, "a topic"))
-        number = self._numbers_of_topics.get(text)
-        if number is None:
-            chain = 0 if _is_engines(text) else fingerprint(b"topic " + check_name(text, "a topic").encode())
-            number = self._numbers_of_topics[text] = len(self._topics)
-            self._topics.append((text, chain))
-        self._topic = topic
-        self._text = text
-        self._number_of_topic = number
-        self._chain_of_topic = self._topics[number][1]
         return 0
 
     # -- The table of the entities that events name; uncompiled, events hold them themselves.
@@ -452,8 +464,8 @@ class Engine:
         @cython.exceptval(-1, check=False)
         def _enter_table(self, entity: Any) -> cython.int:
             core: EntityBase = entity
-            if self._free_numbers:
-                core._wl_number = self._free_numbers.pop()
+            if self.queue.vacant:
+                core._wl_number = self.queue.vacant.pop()
                 self.queue.table[core._wl_number] = core
             else:
                 core._wl_number = len(self.queue.table)
@@ -475,7 +487,7 @@ class Engine:
             core: EntityBase = entity
             if core._wl_pins == 0 and core._wl_state != ALIVE and core._wl_rank & 1 and core._wl_number >= 0:
                 self.queue.table[core._wl_number] = None
-                self._free_numbers.append(core._wl_number)
+                self.queue.vacant.append(core._wl_number)
                 core._wl_number = -1
             return 0
 
@@ -671,10 +683,10 @@ class EntityBase:
         if target is self:
             self._wl_schedule(topic, payload, latency)
             return
-        if topic is not engine._topic:
-            engine._learn(topic)
-        text = engine._text
-        content: cython.ulonglong = target._wl_key ^ engine._chain_of_topic
+        if topic is not engine.topics.given:
+            engine.topics.learn(topic)
+        text = engine.topics.text
+        content: cython.ulonglong = target._wl_key ^ engine.topics.chain
         if payload is not None:
             word: cython.longlong = _LAST
             if type(payload) is int and (not cython.compiled or is_word(payload)):
@@ -720,7 +732,7 @@ class EntityBase:
             else:
                 self._wl_chain = hash((self._wl_chain, arrival, order, content)) & _CHAIN
             if target._wl_state == REMOTE:
-                engine._post(arrival, order, self, target, text, payload)
+                engine.mail.post(engine, arrival, order, self, target, text, payload)
             elif cython.compiled:
                 engine._push(arrival, now, order, self, target, text, payload)
             else:
@@ -747,9 +759,10 @@ class EntityBase:
 
     @cython.cfunc
     def _wl_schedule(self, topic: Any, payload: Any, delay: cython.longlong) -> object:
-        if topic is not self._wl_engine._topic:
-            self._wl_engine._learn(topic)
-        timer = new_timer(self, self._wl_engine._text, payload, self._wl_engine.now + delay)
+        engine: Engine = self._wl_engine
+        if topic is not engine.topics.given:
+            engine.topics.learn(topic)
+        timer = new_timer(self, engine.topics.text, payload, engine.now + delay)
         self._wl_after(delay, timer)
         return timer
 
@@ -798,7 +811,7 @@ class EntityBase:
         rings = own.is_live
         if rings:
             own.is_live = False
-            engine._canceled += 1
+            engine.queue.dead += 1
         return rings
 
     def interrupt(self, to: Text, cause: Any = None, *, delay: TimeLike | None = None) -> None:

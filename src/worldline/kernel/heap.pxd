@@ -38,6 +38,8 @@ cdef class HeapQueue:
     cdef bint _hole
     cdef list _cells
     cdef readonly list table
+    cdef list vacant
+    cdef public Py_ssize_t dead
     cdef long long time
     cdef Record event
     cdef object cell

@@ -26,10 +26,15 @@ cdef Py_ssize_t _LINE = 64  # Bytes in a line of the cache.
 
 
 cdef class HeapQueue:
-    """Events that wait. `table` has the entities that they name by number: names decide between equal odd ranks."""
+    """Events that wait, of which about so many are `dead`.
+
+    `table` has the entities that they name by number: names decide between equal odd ranks. Numbers that are `vacant`
+    are given again.
+    """
 
     def __init__(self) -> None:
         self.table: list[object] = []
+        self.vacant: list[int] = []
         self._cells = []
 
     def __dealloc__(self) -> None:

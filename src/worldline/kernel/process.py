@@ -30,6 +30,7 @@ else:
 
 if not cython.compiled:  # What isn't a class is imported by `process.pxd`.
     from worldline.kernel.engine import ALIVE, ENDED, INTERRUPTS, LAPSES, STARTS, acting, is_word
+    from worldline.kernel.queue import BucketQueue as Queue
     from worldline.kernel.waiting import FAILED, FIRED, PENDING, inbox_of, stop_waiting
 
 NOTHING_TO_INTERRUPT = "had nothing to interrupt"
@@ -85,7 +86,7 @@ def _end(core: EntityBase) -> cython.int:
         core._wl_state = ENDED
         core._wl_inbox = None
         engine.roster.ended(core)
-        engine._canceled += core._wl_ahead
+        engine.queue.dead += core._wl_ahead
         if cython.compiled:
             engine._leaving.append(core)
     return 0
@@ -404,15 +405,16 @@ def purge(engine: Engine) -> cython.int:
 
     Otherwise it looks again when twice as many are dead, since to count what is in the queue may take a while.
     """
-    if 2 * engine._canceled > len(engine.queue):
-        engine._canceled = 0
-        owners = engine.queue.purge(_is_dead)
+    queue: Queue = engine.queue
+    if 2 * queue.dead > len(queue):
+        queue.dead = 0
+        owners = queue.purge(_is_dead)
         if cython.compiled:
             for number in owners:
-                core: EntityBase = engine.queue.table[number]
+                core: EntityBase = queue.table[number]
                 if core._wl_rank & 1:
                     engine._unpin(number)
-    engine._patience = max(_CANCELED_MAX, 2 * engine._canceled)
+    engine._patience = max(_CANCELED_MAX, 2 * queue.dead)
     return 0
 
 
@@ -461,10 +463,9 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong, stop: 
     last: Awaited | None = stop
     check_idle(engine)
     what = payload = None
-    if cython.compiled:
-        queue: Queue = engine.queue
-    else:
-        events = engine.queue.until(end)
+    queue: Queue = engine.queue
+    if not cython.compiled:
+        events = queue.until(end)
     try:
         while handled < limit:
             if last is not None and last._state != PENDING:
@@ -479,10 +480,10 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong, stop: 
                 what = queue.cell
                 is_own = goal < 0
             else:
-                engine._entry = next(events, None)
-                if engine._entry is None:
+                event = queue.event = next(events, None)
+                if event is None:
                     break
-                time, _, _, order, what, sender, target, payload = engine._entry
+                time, _, _, order, what, sender, target, payload = event
                 is_own = target is None
             if is_own and type(what) is Process:
                 process = cython.cast(Process, what)
@@ -517,7 +518,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong, stop: 
                     if cython.compiled:
                         target = cython.cast(EntityBase, PyList_GET_ITEM(queue.table, goal))
                         payload = what if queue.event.kind == LADEN else None
-                        what = cython.cast(tuple, PyList_GET_ITEM(engine._topics, queue.event.topic))[0]
+                        what = cython.cast(tuple, PyList_GET_ITEM(engine.topics.numbered, queue.event.topic))[0]
                         sender_key = queue.event.sender_key
                     is_live = True
                     if target._wl_state != ALIVE:
@@ -554,7 +555,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong, stop: 
                         engine._unpin(goal)
                 if engine._leaving:
                     engine._let_go()
-            if engine._canceled > engine._patience:
+            if queue.dead > engine._patience:
                 purge(engine)
     except BaseException as error:
         fail(engine, error, target, what)

@@ -28,11 +28,16 @@ _TURNS_MIN = 1_000
 
 
 class BucketQueue:
-    """Events that wait."""
+    """Events that wait, of which about so many are `dead`; and the one at hand, if whoever takes them out says so."""
 
-    __slots__ = ("_buckets", "_late", "_numbers", "_present", "_reached", "_shift", "_since", "_taken", "_turns")
+    __slots__ = (
+        *("_buckets", "_late", "_numbers", "_present", "_reached", "_shift", "_since", "_taken", "_turns"),
+        *("dead", "event"),
+    )
 
     def __init__(self) -> None:
+        self.event: Any = None
+        self.dead = 0
         self._shift = _SHIFT_AT_FIRST
         self._buckets: dict[int, list[Entry]] = {}  # Those that haven't been reached.
         self._numbers: list[int] = []  # Theirs, a heap.

@@ -283,7 +283,7 @@ class Process(Awaited):
         if owner._wl_state == ALIVE and self._generator is not None:
             self._waits_on = None
             if self._ticket != _NEVER:  # The limit of its wait.
-                engine._canceled += 1
+                engine.queue.dead += 1
             self._value = what._value
             self._throws = what._state == FAILED
             self._ticket = owner._wl_after(0, self)
@@ -300,7 +300,7 @@ def stop_waiting(process: Process) -> cython.int:
         what._leave(process)
     if process._ticket != _NEVER:
         process._ticket = _NEVER
-        process._owner._wl_engine._canceled += 1
+        process._owner._wl_engine.queue.dead += 1
     process._value = None
     process._throws = False
     return 0
@@ -419,7 +419,7 @@ class Part(Awaited):
         if type(source) is ScheduledEvent:
             timer: ScheduledEvent = source
             timer.is_live = False
-            timer._owner._wl_engine._canceled += 1
+            timer._owner._wl_engine.queue.dead += 1
         elif source is not None:
             inbox: EntityInbox = source
             inbox._leave(self)

@@ -177,17 +177,17 @@ class Worker:
 
     def posted(self, other: int) -> int:
         """Return how many messages there were to entities of another worker, in all."""
-        outboxes = self.engine.outboxes
+        outboxes = self.engine.mail.outboxes
         return int(outboxes[other].posted) if other < len(outboxes) else 0
 
     def take_letters(self, other: int) -> bytes:
         """Return what was sent to entities of another worker since the last time."""
-        outboxes = self.engine.outboxes
-        return bytes(outboxes[other].take(self.engine.topics)) if other < len(outboxes) else b""
+        outboxes = self.engine.mail.outboxes
+        return bytes(outboxes[other].take(self.engine.topics.numbered)) if other < len(outboxes) else b""
 
     def accept(self, other: int, frame: bytes, start: int, count: int) -> None:
         """Take in so many letters that another worker has sent, which begin there in a frame."""
-        self.engine.take_in(frame, start, count, self._topics.setdefault(other, []), self._past)
+        self.engine.mail.take_in(self.engine, frame, start, count, self._topics.setdefault(other, []), self._past)
 
     def present(self) -> list[Entity]:
         """Return the entities that are here: those that ended too, unless they were created during the run."""

@@ -160,7 +160,7 @@ def read_any(payload: bytes) -> Segment | Datagram | None:
     return read_segment(payload) or read_datagram(payload)
 
 
-def fields_of(found: Segment | Datagram) -> dict[str, object]:
+def parts_of(found: Segment | Datagram) -> dict[str, object]:
     """Return it as plain values, by name."""
     fields = structs.asdict(found)
     return {**fields, "data": said_of_data(found.data)} if found.data else fields

@@ -11,15 +11,15 @@ from os import PathLike
 
 import msgspec
 
-from worldline.history.diff.account import Account, ActionKind
-from worldline.history.diff.difference import Difference, Later, guess
-from worldline.history.diff.parting import Causes, Origin, Partings, explain, part, unseen_before
-from worldline.history.diff.values import FieldDifference, field_differences
+from worldline.history.account import Account, ActionKind
+from worldline.history.difference import Difference, Later, guess
+from worldline.history.fields import FieldDifference, field_differences
 from worldline.history.link_draws import RunDraws
+from worldline.history.parting import Causes, Origin, Partings, explain, part, unseen_before
 from worldline.model.draws.distributions import Distribution, DrawnValue, value_text
 from worldline.model.time import format_time
 from worldline.recording.reader import Recording, intact, is_complete, is_cut_off, recorded_account, story
-from worldline.recording.walk import equal_chunks, sendings
+from worldline.recording.scan import equal_chunks, sendings
 
 _LATER_MAX = 24  # How many messages a guess is made from,
 _LOOK_MAX = 200_000  # and how far they are looked for.

@@ -26,6 +26,7 @@ import os
 import select
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
@@ -56,7 +57,7 @@ class Output:
         self.has_tail = False
         if isinstance(target, str | PathLike):
             self._name = str(target if name is None else name)
-            self._descriptor, self.has_tail = _opened(Path(target), overwrite=overwrite)
+            self._descriptor, self.has_tail = _opened(Path(target), self._name, overwrite=overwrite)
         else:
             self._name = str(getattr(target, "name", "file"))
             self._file: BinaryIO = target
@@ -144,20 +145,46 @@ def _skipped(begin: int, end: int) -> bytes:
     return _PREFIX.pack(_SKIPPED, end - begin - _PREFIX.size)
 
 
-def _opened(path: Path, *, overwrite: bool) -> tuple[int, bool]:
-    """Open what a recording is to be written to; return its descriptor, and whether it is a file."""
-    to = destination(path)
+def _opened(path: Path, name: str, *, overwrite: bool) -> tuple[int, bool]:
+    """Open what a recording is to be written to; return its descriptor, and whether it is a file.
+
+    `name` is what its user calls it.
+    """
+    to = destination(path, called=name)
     if to.is_stream:
         descriptor = to.open_stream()
         if os.isatty(descriptor):
             os.close(descriptor)
-            raise UsageError(f"{path} is a terminal, and a recording isn't text", advice="record into a file")
+            raise UsageError(f"{name} is a terminal, and a recording isn't text", advice="record into a file")
         return descriptor, False
     try:
         if overwrite:
             to.file.unlink(missing_ok=True)  # Not emptied: a reader of the old one keeps it.
         return os.open(to.file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), True
     except FileExistsError as error:
-        raise UsageError(f"{path} already exists", advice="remove it, or choose another name") from error
+        raise UsageError(f"{name} already exists", advice="remove it, or choose another name") from error
     except OSError as error:
-        raise refusal(path, error.strerror or str(error)) from error
+        raise refusal(name, error.strerror or str(error)) from error
+
+
+# Where the timing of a run is: next to its recording. Apart from what is in it, which takes long to load.
+
+TIMING_SUFFIX = ".timing"
+TIMING_KIND = b"worldline timing "
+"""How every timing begins; the version follows."""
+
+
+def is_timing(path: Path) -> bool:
+    """Whether a file is a timing."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(TIMING_KIND)) == TIMING_KIND
+    except OSError:
+        return False
+
+
+def put_timing_aside(path: Path) -> None:
+    """Let a timing that is of an earlier run go where that one's recording goes: NAME.previous.timing."""
+    if is_timing(path):
+        with suppress(OSError):  # Then it is said to be of another run, if the digests differ.
+            path.replace(path.with_suffix(f".previous{TIMING_SUFFIX}"))

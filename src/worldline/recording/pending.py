@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import msgpack
 
-from worldline.history.diff.account import Fate
+from worldline.history.account import Fate
 from worldline.history.observer import OUTSIDE, UNDER_WAY, Observer
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER, format_time

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from mcap.records import Channel
 
-from worldline.history.diff.account import NOTES, Account, Membership, Sending
+from worldline.history.account import NOTES, Account, Membership, Sending
 from worldline.history.journal import run_digest
-from worldline.history.markup import facts_html, table_html
 from worldline.history.observer import Observer
 from worldline.model.errors import ModelError, UsageError, nearest, shortened, shown
 from worldline.model.reading import as_time
-from worldline.model.text import printable
+from worldline.model.text import facts_html, printable, table_html
 from worldline.model.time import FOREVER, TimeLike, format_time
 from worldline.recording.facts import (
     FORMAT,
@@ -31,9 +30,8 @@ from worldline.recording.facts import (
     from_metadata,
 )
 from worldline.recording.pending import Contents
-from worldline.recording.scan import Damaged, Scan
+from worldline.recording.scan import Damaged, Record, Scan, records, sendings
 from worldline.recording.signals import RecordedSignal, Tellings, signals
-from worldline.recording.walk import Record, records, sendings
 
 
 class Survey:
@@ -189,6 +187,14 @@ class Recording:
     def topics(self) -> set[str]:
         """Return the topics of what was sent and noted."""
         return {channel.topic for channel in self.channels.values() if channel.metadata != LOST_CHANNEL}
+
+    def listeners(self) -> dict[str, list[str]]:
+        """Return to whom messages on each topic were, by name; nothing, where the file has no channel for each path."""
+        found: dict[str, set[str]] = {}
+        for channel in self.channels.values():
+            if receiver := channel.metadata.get("receiver"):
+                found.setdefault(channel.topic, set()).add(receiver)
+        return {topic: sorted(names) for topic, names in found.items()}
 
     def members(self) -> set[str]:
         """Return who took part, or might have."""

@@ -23,9 +23,8 @@ from typing import Self
 from worldline.files.saving import Destination, destination
 from worldline.history.outcome import Outcome
 from worldline.model.errors import LossError, UsageError, WorldlineError, shortened
-from worldline.recording.output import Output, RecordingTarget
+from worldline.recording.output import TIMING_SUFFIX, Output, RecordingTarget, put_timing_aside
 from worldline.recording.scan import header_of
-from worldline.recording.timing_file import TIMING_SUFFIX, put_aside
 from worldline.recording.writer import Recorder
 
 # Where a recording gets its name: under another one while it is written, and what stood there is kept or refused.
@@ -88,7 +87,7 @@ class Shelf:
             if before is not None:
                 self._destination.file.replace(self._previous)
             if not self.is_timed:
-                put_aside(self._destination.file.with_suffix(TIMING_SUFFIX))
+                put_timing_aside(self._destination.file.with_suffix(TIMING_SUFFIX))
             self.target.replace(self._destination.file)
         except UsageError as error:  # It wasn't so when the run began.
             self.kept = self.target

@@ -10,6 +10,7 @@ A name may end anywhere, and then stands for all fields below; a `*` in it stand
 from __future__ import annotations
 
 import re
+import struct
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -21,16 +22,23 @@ from typing import Any, NamedTuple
 import msgspec
 from mcap.records import Channel
 
-from worldline.history.diff.account import Fate, Sending
-from worldline.history.diff.values import decoded, is_nothing
-from worldline.history.fields import Way, fields_of, getter, is_missing, joined, pattern, rest_of, way_to
+from worldline.history.account import Fate, Sending
+from worldline.history.fields import (
+    Way,
+    decoded,
+    fields_of,
+    getter,
+    is_missing,
+    joined,
+    pattern,
+    rest_of,
+    way_to,
+)
 from worldline.history.observer import MEASURE
 from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.time import FOREVER, format_time
 from worldline.recording.facts import LOST_CHANNEL
-from worldline.recording.lcm_values import LcmDefinitionError, lcm_reader
-from worldline.recording.scan import SHARED_CHANNEL, Damaged, Scan
-from worldline.recording.walk import batches
+from worldline.recording.scan import SHARED_CHANNEL, Damaged, Scan, batches
 
 MONITORS = frozenset((MEASURE, "worldline/record"))
 """The topics of what members measure, and of what entities of the kernel record: a monitor's name, and the value."""
@@ -81,7 +89,7 @@ def decoders_of(channels: Mapping[int, Channel], scan: Scan) -> Callable[[str], 
         encoding, schema = said.get(topic, ("", None))
         if encoding == "lcm" and schema is not None:
             try:
-                return _guarded(lcm_reader(schema.name, schema.data.decode()), LcmDefinitionError)
+                return _guarded(lcm_reader(schema.name, schema.data.decode()), ValueError)
             except ValueError:
                 return bytes
         if encoding == "msgpack":
@@ -103,7 +111,7 @@ def _guarded(decode: Decode, *errors: type[Exception]) -> Decode:
 
 def read(payload: bytes) -> Any:
     value = decoded(payload)
-    return payload if is_nothing(value) else value
+    return payload if is_missing(value) else value
 
 
 # --- What was told, by names ---
@@ -436,3 +444,117 @@ def field_names(run: Tellings) -> dict[str, set[str]]:
             for field, _ in fields_of(value):
                 names.setdefault(joined(topic, field), set()).add(sender)
     return names
+
+
+# Reads LCM messages by their definition, as it stands in a recording: no class that lcm-gen made is needed.
+#
+# Pure. A definition is a .lcm file: packages, structs, constants. What can't be read by it, a message of another type
+# for instance, isn't guessed.
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_FINGERPRINT = re.compile(r"// fingerprint 0x([0-9a-f]{16})")
+_STATEMENT = re.compile(r"package\s+([\w.]+)\s*;|struct\s+(\w+)\s*\{(.*?)\}", re.DOTALL)
+_CONSTANT = re.compile(r"(\w+)\s*=\s*(-?(?:0x[0-9a-fA-F]+|\d+))")
+_MEMBER = re.compile(r"(\w+)\s*((?:\[\s*\w+\s*\]\s*)*)")
+_LCM_NUMBERS = {
+    "int8_t": "b",
+    "int16_t": "h",
+    "int32_t": "i",
+    "int64_t": "q",
+    "byte": "B",
+    "float": "f",
+    "double": "d",
+    "boolean": "?",
+}
+_ELEMENTS_MAX = 2**24  # Of an array of structs without fields: all others need bytes of the message.
+
+
+class _Member(NamedTuple):
+    name: str
+    type: str
+    sizes: Sequence[str | int]
+
+
+Types = Mapping[str, Sequence[_Member]]
+
+
+def lcm_reader(name: str, definition: str) -> Callable[[bytes], dict[str, Any]]:
+    """Return what reads messages of the type of that name."""
+    types = _types(definition)
+    if name not in types:
+        raise ValueError(f"there is no struct {name} in the definition")
+    said = _FINGERPRINT.search(definition)
+    fingerprint = bytes.fromhex(said[1]) if said else None
+
+    def read(payload: bytes) -> dict[str, Any]:
+        if len(payload) < 8 or (fingerprint is not None and payload[:8] != fingerprint):
+            raise ValueError("it is a message of another type")
+        try:
+            value, end = _struct(types, name, payload, 8)
+        except (struct.error, IndexError, UnicodeDecodeError, RecursionError, TypeError, KeyError) as error:
+            raise ValueError(f"it isn't a {name}") from error
+        if end != len(payload):
+            raise ValueError(f"it isn't a {name}")
+        return value
+
+    return read
+
+
+def _types(definition: str) -> Types:
+    found: dict[str, list[_Member]] = {}
+    package = ""
+    for statement in _STATEMENT.finditer(_COMMENT.sub(" ", definition)):
+        if statement[1] is not None:
+            package = f"{statement[1]}."
+            continue
+        constants: dict[str, int] = {}
+        members = found[package + statement[2]] = []
+        for line in filter(None, map(str.strip, statement[3].split(";"))):
+            kind, _, rest = line.partition(" ")
+            if kind == "const":
+                constants.update((each[1], int(each[2], 0)) for each in _CONSTANT.finditer(rest))
+                continue
+            if kind not in _LCM_NUMBERS and kind != "string" and "." not in kind:
+                kind = package + kind
+            for each in _MEMBER.finditer(rest):
+                sizes = [
+                    int(size) if size.isdecimal() else constants.get(size, size) for size in re.findall(r"\w+", each[2])
+                ]
+                members.append(_Member(each[1], kind, sizes))
+    return found
+
+
+def _struct(types: Types, name: str, data: bytes, at: int) -> tuple[dict[str, Any], int]:
+    value: dict[str, Any] = {}
+    for member in types[name]:
+        sizes = [size if isinstance(size, int) else value[size] for size in member.sizes]
+        value[member.name], at = _value(types, member.type, sizes, data, at)
+    return value, at
+
+
+def _value(types: Types, kind: str, sizes: Sequence[int], data: bytes, at: int) -> tuple[Any, int]:
+    code = _LCM_NUMBERS.get(kind)
+    if not sizes:
+        if code is not None:
+            form = f">{code}"
+            return struct.unpack_from(form, data, at)[0], at + struct.calcsize(form)
+        if kind == "string":
+            (size,) = struct.unpack_from(">i", data, at)
+            end = at + 4 + size
+            if size < 1 or end > len(data):
+                raise IndexError
+            return data[at + 4 : end - 1].decode(), end
+        return _struct(types, kind, data, at)
+    count = sizes[0]
+    if not 0 <= count <= max(len(data), _ELEMENTS_MAX):
+        raise IndexError
+    if code is not None and len(sizes) == 1:
+        form = f">{count}{code}"
+        return list(struct.unpack_from(form, data, at)), at + struct.calcsize(form)
+    elements = []
+    for _ in range(count):
+        if at > len(data):
+            raise IndexError
+        each, at = _value(types, kind, sizes[1:], data, at)
+        elements.append(each)
+    return elements, at

@@ -16,9 +16,8 @@ from typing import Any
 import msgspec
 
 from worldline.extras import installing
-from worldline.history.diff.account import NOTES, Account, kind_of_note, named
-from worldline.history.diff.values import payload_text
-from worldline.history.fields import Fields, fields_of, joined
+from worldline.history.account import NOTES, Account, kind_of_note, named
+from worldline.history.fields import Fields, fields_of, joined, payload_text
 from worldline.model.errors import UsageError
 from worldline.recording.signals import (
     MONITORS,

@@ -22,7 +22,7 @@ from worldline.files.saving import destination
 from worldline.lock.why.heard import Heard, stripped
 from worldline.model.errors import LossError, UsageError, shortened
 from worldline.model.plan import Plan
-from worldline.recording.timing_file import TIMING_KIND, is_timing, put_aside
+from worldline.recording.output import TIMING_KIND, is_timing, put_timing_aside
 
 _MAGIC = TIMING_KIND + b"2\n"
 _PART = struct.Struct(">cII")  # What a part of the file is, how long, and its checksum.
@@ -173,7 +173,7 @@ def _opened(path: Path, *, force: bool) -> BinaryIO:
         raise UsageError(f"{path} isn't a file, and a timing is read while it is written", advice="choose a file")
     if not to.is_new and to.file.stat().st_size and not is_timing(to.file) and not force:
         raise UsageError(f"{path} isn't a timing and would be replaced", advice="use --force, or another name")
-    put_aside(to.file)
+    put_timing_aside(to.file)
     try:
         return to.file.open("wb")
     except OSError as error:

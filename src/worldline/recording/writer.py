@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from msgspec import json, structs
 
-from worldline.history.diff.account import Fate
+from worldline.history.account import Fate
 from worldline.history.journal import run_digest
 from worldline.model.errors import LossError, UsageError, WorldlineError
 from worldline.model.plan import Plan

@@ -25,8 +25,9 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any, Literal, NamedTuple, Protocol
 
-from msgspec import Struct, json
+from msgspec import Struct
 
+from worldline.history.account import log_line_in
 from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome
 from worldline.model.blame import said_of
@@ -477,7 +478,7 @@ class StoryObserver(Observer):
     def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
         if topic != LOG or payload is None:
             return
-        line = _line_in(payload)
+        line = log_line_in(payload)
         if line.kind:
             self._do(Happening(at, who, "befell", "", line.text.removeprefix(FAULT_LOG).encode(), who))
         else:
@@ -524,14 +525,6 @@ class StoryObserver(Observer):
 
 _Place = tuple[Any, ...]
 """The place of a happening in the one order: its time, whose it is, and where it stands among those."""
-
-
-class _Line(Struct):
-    text: str
-    kind: str = ""
-
-
-_line_in = json.Decoder(_Line).decode
 
 
 def _place_of(told: tuple[_Place, Happening]) -> _Place:

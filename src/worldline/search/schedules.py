@@ -74,13 +74,17 @@ def as_schedules(text: str) -> Schedules:
     return Schedules(way="random") if found[1] else Schedules(way=found[2], depth=int(found[3]))  # type: ignore[arg-type]
 
 
+Choose = Callable[[str, int, Turn], int]
+"""Chooses which callback of a participant runs next, by the number of its choices so far."""
+
+
 class TurnDraws:
     """A function of draws that chooses turns, and leaves the other draws to a function that it is given.
 
     `seen` are the choices there were, in their order, with the number of callbacks that were ready.
     """
 
-    def __init__(self, choose: Callable[[str, int, Turn], int], given: DrawFunction | None) -> None:
+    def __init__(self, choose: Choose, given: DrawFunction | None) -> None:
         self._choose = choose
         self._given = given
         self.seen: list[tuple[str, int]] = []
@@ -118,7 +122,7 @@ def ordinary(given: DrawFunction | None) -> TurnDraws:
 def drawn_turns(schedules: Schedules, seed: int, given: DrawFunction | None) -> TurnDraws:
     """Return a function that chooses turns by a seed."""
     if schedules.way == "pct":
-        return TurnDraws(_fairly(_Priorities(schedules, seed).choose), given)
+        return TurnDraws(_fairly(_by_priorities(schedules, seed)), given)
     return TurnDraws(_fairly(partial(_random_turn, seed)), given)
 
 
@@ -126,7 +130,7 @@ def _random_turn(seed: int, participant: str, number: int, turn: Turn) -> int:
     return draw_bits(key_of(seed, TURN, participant), number) * len(turn.ready) >> 64
 
 
-def _fairly(choose: Callable[[str, int, Turn], int]) -> Callable[[str, int, Turn], int]:
+def _fairly(choose: Choose) -> Choose:
     """Let a callback run that was passed over very often."""
     passed: dict[tuple[str, str], int] = {}
 
@@ -144,40 +148,40 @@ def _fairly(choose: Callable[[str, int, Turn], int]) -> Callable[[str, int, Turn
     return choose_fairly
 
 
-class _Priorities:
-    """Chooses by priorities, which change at a few random moments."""
+def _by_priorities(schedules: Schedules, seed: int) -> Choose:
+    """Return what chooses by priorities, which change at a few random moments."""
+    priorities: dict[tuple[str, str], float] = {}
+    changes: set[tuple[str, int]] = set()
+    lowest = 0.0
+    moments = Stream(seed, TURN, "changes")
+    total = sum(often for *_, often in schedules.choices)
+    for _ in range(schedules.depth - 1 if total else 0):
+        place = moments.randrange(total)
+        for participant, _, often in schedules.choices:
+            if place < often:
+                changes.add((participant, place))
+                break
+            place -= often
 
-    def __init__(self, schedules: Schedules, seed: int) -> None:
-        self._seed = seed
-        self._priorities: dict[tuple[str, str], float] = {}
-        self._changes: set[tuple[str, int]] = set()
-        self._lowest = 0.0
-        moments = Stream(seed, TURN, "changes")
-        total = sum(often for *_, often in schedules.choices)
-        for _ in range(schedules.depth - 1 if total else 0):
-            place = moments.randrange(total)
-            for participant, _, often in schedules.choices:
-                if place < often:
-                    self._changes.add((participant, place))
-                    break
-                place -= often
+    def priority(participant: str, task: str) -> float:
+        found = priorities.get((participant, task))
+        if found is None:
+            found = priorities[participant, task] = 1 + Stream(seed, TURN, participant, task).random()
+        return found
 
-    def choose(self, participant: str, number: int, turn: Turn) -> int:
-        chosen = self._highest(participant, turn)
-        if (participant, number) in self._changes:
-            self._lowest -= 1
-            self._priorities[participant, turn.ready[chosen]] = self._lowest
-            chosen = self._highest(participant, turn)
+    def highest(participant: str, turn: Turn) -> int:
+        return max(range(len(turn.ready)), key=lambda place: priority(participant, turn.ready[place]))
+
+    def choose(participant: str, number: int, turn: Turn) -> int:
+        nonlocal lowest
+        chosen = highest(participant, turn)
+        if (participant, number) in changes:
+            lowest -= 1
+            priorities[participant, turn.ready[chosen]] = lowest
+            chosen = highest(participant, turn)
         return chosen
 
-    def _highest(self, participant: str, turn: Turn) -> int:
-        return max(range(len(turn.ready)), key=lambda place: self._priority(participant, turn.ready[place]))
-
-    def _priority(self, participant: str, task: str) -> float:
-        found = self._priorities.get((participant, task))
-        if found is None:
-            found = self._priorities[participant, task] = 1 + Stream(self._seed, TURN, participant, task).random()
-        return found
+    return choose
 
 
 def delayed_turns(depth: int, given: Callable[[], DrawFunction | None]) -> Iterator[TurnDraws]:

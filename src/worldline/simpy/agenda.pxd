@@ -27,6 +27,7 @@ cdef struct Ring:
 @cython.final
 cdef class Agenda:
     cdef double now
+    cdef bint is_whole  # Whether that is an int.
     cdef unsigned long long key
     cdef object _nothing  # So that the garbage collector knows of it.
     cdef Node* _heap

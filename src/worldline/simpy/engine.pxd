@@ -43,12 +43,10 @@ cdef enum:
 
 cdef class Environment:
     cdef public object _active_proc
-    cdef readonly object seed
     cdef readonly object unit
     cdef Agenda _wl_agenda
     cdef list _wl_queue
     cdef object _wl_now
-    cdef bint _wl_whole
     cdef bint _wl_schedules
     cdef bint _wl_steps
     cdef long long _wl_number
@@ -58,7 +56,7 @@ cdef class Environment:
     cdef object _wl_host
     cdef object _wl_teller
     cdef object _wl_failed
-    cdef dict _wl_streams
+    cdef object _wl_streams
     cdef object _wl_dict
     cdef object __weakref__
 

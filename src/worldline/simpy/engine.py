@@ -143,6 +143,21 @@ class _Numbers:
         return env._wl_number - 1
 
 
+class _Streams:
+    """The random numbers of an Environment: those of each name, as its seed decides."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._begun: dict[tuple[str, ...], Draws] = {}
+
+    def named(self, *names: object) -> Draws:
+        key = tuple([str(name) for name in names])
+        found = self._begun.get(key)
+        if found is None:
+            found = self._begun[key] = Draws(self.seed, "simpy", *key)
+        return found
+
+
 @cython.cclass
 class Environment:
     """Runs events in the order of their times. `seed` decides what `rng` and `stream` draw.
@@ -152,7 +167,6 @@ class Environment:
 
     if not cython.compiled:
         _active_proc: Any
-        seed: int
         unit: Any
         _wl_queue: Any
         _wl_now: Any
@@ -165,7 +179,7 @@ class Environment:
         _wl_host: Any
         _wl_teller: Any
         _wl_failed: Any
-        _wl_streams: dict[tuple[str, ...], Draws]
+        _wl_streams: _Streams
 
     def __cinit__(self) -> None:
         if cython.compiled:
@@ -173,11 +187,10 @@ class Environment:
 
     def __init__(self, initial_time: SimTime = 0, *, seed: Any = None, unit: Any = None) -> None:
         self._active_proc = None
-        self.seed = 0 if seed is None else seed
         self.unit = "1s" if unit is None else unit
         self._wl_number = self._wl_events = self._wl_processes = 0
         self._wl_chain = 0
-        self._wl_streams = {}
+        self._wl_streams = _Streams(0 if seed is None else seed)
         self._wl_now = initial_time
         self._wl_queue = []
         self._wl_schedules = type(self).schedule is not _schedule_of_ours
@@ -213,7 +226,7 @@ class Environment:
     def _wl_time(self) -> Any:
         """Return the time as an object, which is made when it is asked for."""
         if cython.compiled and self._wl_now is None:
-            if self._wl_whole:
+            if self._wl_agenda.is_whole:
                 self._wl_now = cython.cast(cython.longlong, self._wl_agenda.now)
             else:
                 self._wl_now = self._wl_agenda.now
@@ -338,17 +351,18 @@ class Environment:
             self._wl_host.measured(self, what, value)
 
     @property
+    def seed(self) -> int:
+        """What decides its random numbers."""
+        return self._wl_streams.seed
+
+    @property
     def rng(self) -> Draws:
         """Random numbers that the seed decides, with the methods of `random.Random`."""
         return self.stream()
 
     def stream(self, *names: object) -> Draws:
         """Return random numbers of their own: what is drawn from one stream changes nothing in the others."""
-        key = tuple([str(name) for name in names])
-        found = self._wl_streams.get(key)
-        if found is None:
-            found = self._wl_streams[key] = Draws(self.seed, "simpy", *key)
-        return found
+        return self._wl_streams.named(*names)
 
     @property
     def digest(self) -> bytes:
@@ -392,9 +406,8 @@ def look_after(env: Environment, runs: Any, tells: Any) -> None:
 
 def settle(env: Environment, seed: int, unit: Any) -> None:
     """Decide what an environment draws, and how long a unit of its time is."""
-    env.seed = seed
+    env._wl_streams = _Streams(seed)
     env.unit = unit
-    env._wl_streams.clear()
 
 
 def run_events(env: Environment, limit: int) -> int:
@@ -426,10 +439,10 @@ if cython.compiled:
             whole = PyLong_AsLongLongAndOverflow(time, cython.address(overflow))
             if overflow or not -_EXACT < whole < _EXACT:
                 return 0
-            env._wl_whole = True
+            env._wl_agenda.is_whole = True
             env._wl_agenda.now = whole
         elif type(time) is float and time == time and str(time) != "-0.0":
-            env._wl_whole = False
+            env._wl_agenda.is_whole = False
             env._wl_agenda.now = time
         else:
             return 0
@@ -476,7 +489,7 @@ def _push(env: Environment, event: object, priority: cython.int, delay: object, 
             whole = PyLong_AsLongLongAndOverflow(delay, cython.address(overflow))
             if not overflow and 0 <= whole <= _EXACT:
                 time = now + whole
-                if env._wl_whole:
+                if agenda.is_whole:
                     flags |= WHOLE
                     is_plain = -_EXACT < time < _EXACT
                 else:
@@ -513,7 +526,7 @@ def enqueue_now(env: Environment, event: Event) -> cython.int:
         raise _unknown("env", event)
     if cython.compiled and env._wl_queue is None and not env._wl_schedules:
         key: cython.ulonglong = cython.cast(cython.ulonglong, NORMAL_ + 8) << PRIORITY
-        key |= (cython.cast(cython.ulonglong, env._wl_number) << FLAGS) | env._wl_whole
+        key |= (cython.cast(cython.ulonglong, env._wl_number) << FLAGS) | env._wl_agenda.is_whole
         env._wl_number += 1
         return env._wl_agenda.push_now(False, key, event)
     if env._wl_schedules or (not cython.compiled and "schedule" in env.__dict__):
@@ -530,7 +543,7 @@ def stand_in(env: Environment, kept: object, priority: cython.int) -> cython.int
         raise _unknown("env", kept)
     if cython.compiled and env._wl_queue is None and not env._wl_schedules:
         key: cython.ulonglong = cython.cast(cython.ulonglong, priority + 8) << PRIORITY
-        key |= (cython.cast(cython.ulonglong, env._wl_number) << FLAGS) | env._wl_whole | STANDS_FOR
+        key |= (cython.cast(cython.ulonglong, env._wl_number) << FLAGS) | env._wl_agenda.is_whole | STANDS_FOR
         env._wl_number += 1
         env._wl_agenda.push_now(priority == 0, key, kept)
         return 1
@@ -549,9 +562,9 @@ def _step(env: Environment) -> cython.int:
         kept = agenda.pop()
         key: cython.ulonglong = agenda.key
         whole: cython.bint = key & WHOLE
-        if agenda.now != before or env._wl_whole != whole:
+        if agenda.now != before or agenda.is_whole != whole:
             env._wl_now = None
-            env._wl_whole = whole
+            agenda.is_whole = whole
         env._wl_events += 1
         env._wl_chain = linked(env._wl_chain, agenda.now, ((key >> FLAGS) << 6 >> 2) | (key >> PRIORITY))
         if key & STANDS_FOR:

@@ -19,9 +19,9 @@ from worldline.kernel.entity import Entity
 from worldline.model.errors import ModelError, UsageError
 from worldline.model.randomness import key_of
 from worldline.model.time import TimeLike
-from worldline.simpy.blaming import failure_in
 from worldline.simpy.border import nanoseconds, unit_of
 from worldline.simpy.engine import URGENT, Environment, Event, Infinity
+from worldline.simpy.hosting import failure_in
 from worldline.simpy.resources.store import FilterStore
 
 _DUE = "worldline/due"

@@ -15,7 +15,7 @@ import msgspec
 
 from worldline.federation.participant.program import Program
 from worldline.files.loading import MODEL, hash_of
-from worldline.history.diff.values import field_differences
+from worldline.history.fields import field_differences
 from worldline.launch.file.setup import starts_none, stated_by
 from worldline.launch.file.startable import load_program
 from worldline.launch.file.toml_document import top_key_of

@@ -21,10 +21,9 @@ from worldline.model.reading import as_time
 from worldline.model.text import counted
 from worldline.processes.executor import Kind, as_executor
 from worldline.processes.failures import is_from_outside
-from worldline.simpy.blaming import first_of
 from worldline.simpy.border import ENVIRONMENT, unit_of, units
 from worldline.simpy.engine import Environment, host_of
-from worldline.simpy.hosting import EnvironmentHost, SimpyOutcome
+from worldline.simpy.hosting import EnvironmentHost, SimpyOutcome, first_of
 from worldline.targets.ready import Ready, RunOptions
 
 EXECUTORS: tuple[Kind, ...] = ("inline",)

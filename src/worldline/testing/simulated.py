@@ -9,16 +9,21 @@ kept there makes runs differ, and that is said if it shows.
 from __future__ import annotations
 
 import inspect
+import mmap
+import os
+import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial, update_wrapper
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, TypedDict, Unpack
 
-from msgspec import structs
+from msgspec import Struct, msgpack, structs
 
 from worldline.federation.inprocess.trial import FederationTrial, shrink_federation
 from worldline.federation.participant.participant import Participant
@@ -26,7 +31,16 @@ from worldline.federation.participant.program import Federation
 from worldline.lock import RunEnded
 from worldline.model.blame import own_line
 from worldline.model.draws.distributions import DrawnValue
-from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError, nearest, shown
+from worldline.model.errors import (
+    ConfigurationError,
+    InternalError,
+    ModelError,
+    Stuck,
+    UsageError,
+    WorldlineError,
+    nearest,
+    shown,
+)
 from worldline.model.faults import parse_fault_kinds
 from worldline.model.latency import Latency
 from worldline.model.links import Link, Network
@@ -41,7 +55,6 @@ from worldline.search.properties import Happening, Property, story_lines
 from worldline.search.schedules import as_schedules
 from worldline.search.searching import SECONDS_MAX, Report, TrialOutcome, search_seeds
 from worldline.search.shrinking import Shrunk
-from worldline.testing.forking import first_failing
 from worldline.testing.plugin import SEED, SEEDS, WORKERS
 
 TEST = "test"
@@ -241,8 +254,23 @@ class _Tested:
             await self._function()
         self._stop()
 
-    def _unfinished(self) -> _Unfinished:
-        return _Unfinished(self._until)
+    @contextmanager
+    def _unfinished(self) -> Iterator[None]:
+        """Say that the test hasn't returned, if it is the end of the run that ends it."""
+        line = None
+        try:
+            yield
+        except BaseException as error:
+            line = own_line(error)
+            raise
+        finally:
+            computer = here.computer
+            if computer is not None and isinstance(computer.over, RunEnded):
+                where = "" if line is None else f" in {line},"
+                end = format_time(self._until)
+                problem = f"the test was still waiting{where} when {end} of simulated time were over"
+                computer.over = TestUnfinished(problem, advice="let it wait less, or say until=")
+                raise computer.over from None
 
     def _stop(self) -> None:
         computer = here.computer
@@ -252,25 +280,6 @@ class _Tested:
             participant.stop(participant.now + self._latency)
         finally:
             computer.enter()
-
-
-class _Unfinished:
-    """Says that a test hasn't returned, if it is the end of the run that ends it."""
-
-    def __init__(self, until: int) -> None:
-        self._until = until
-
-    def __enter__(self) -> None:
-        """Nothing is to be done."""
-
-    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
-        computer = here.computer
-        if computer is not None and isinstance(computer.over, RunEnded):
-            line = None if error is None else own_line(error)
-            where = "" if line is None else f" in {line},"
-            problem = f"the test was still waiting{where} when {format_time(self._until)} of simulated time were over"
-            computer.over = TestUnfinished(problem, advice="let it wait less, or say until=")
-            raise computer.over from None
 
 
 class TestUnfinished(ModelError):  # noqa: N818 - named for what it is, like the other errors.
@@ -459,3 +468,85 @@ def _pytest() -> Any:
 
 
 _HOSTS: Any = _pytest().StashKey()
+
+
+# Tries the seeds of a simulated test in several processes.
+#
+# A test is made of fixtures, which can't be sent elsewhere, so the processes are forked. All that they say is which
+# seed failed first: its failure is had by running that seed again, here.
+
+Try = Callable[[int], tuple[bool, int]]
+"""Tries a seed; returns whether it failed, and how much has happened."""
+
+
+class Share(Struct, frozen=True):
+    """What came of the seeds of one process: how much happened, and which one failed; or why it couldn't go on."""
+
+    events: int = 0
+    failed: int | None = None
+    trouble: str = ""
+
+
+def first_failing(attempt: Try, number: int, workers: int) -> tuple[int | None, int]:
+    """Return the first of so many seeds that fails, if one does, and how much has happened."""
+    if workers < 1 or not hasattr(os, "fork"):
+        raise ConfigurationError(f"there can't be {workers} workers", advice="use 1 or more, on a system that can fork")
+    # The lowest seed that is known to fail, for all processes. One that misses it only tries more than it has to.
+    lowest = memoryview(mmap.mmap(-1, 8)).cast("Q")
+    lowest[0] = number
+    children: dict[int, int] = {}
+    try:
+        for place in range(min(workers, number)):
+            children.update([_forked(partial(_share, attempt, range(place, number, workers), lowest))])
+        shares = [_read(reading) for reading in children.values()]
+    except BaseException:
+        for child in children:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        raise
+    finally:
+        for child in children:
+            os.waitpid(child, 0)
+    for share in shares:
+        if share.trouble:
+            raise InternalError(f"a process that tried seeds has ended: {share.trouble}")
+    failed = [share.failed for share in shares if share.failed is not None]
+    return min(failed, default=None), sum(share.events for share in shares)
+
+
+def _share(attempt: Try, seeds: range, lowest: memoryview[int]) -> Share:
+    events = 0
+    for seed in seeds:
+        if seed > lowest[0]:
+            break
+        has_failed, happened = attempt(seed)
+        events += happened
+        if has_failed:
+            lowest[0] = min(seed, lowest[0])
+            return Share(events, seed)
+    return Share(events)
+
+
+def _forked(live: Callable[[], Share]) -> tuple[int, int]:
+    """Start a process; return its number, and where it is read what it returns."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        return child, reading
+    try:
+        try:
+            share = live()
+        except BaseException as error:  # It is told there.
+            share = Share(trouble="".join(traceback.format_exception_only(error)).strip())
+        os.write(writing, msgpack.encode(share))
+    finally:
+        os._exit(0)  # Without what pytest would do at the end.
+
+
+def _read(reading: int) -> Share:
+    with open(reading, "rb") as file:
+        said = file.read()
+    return msgpack.decode(said, type=Share) if said else Share(trouble="it was killed")

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from worldline.history.diff.account import Sending
+from worldline.history.account import Sending
 from worldline.model.text import printable
 from worldline.recording.reader import Recording, intact, recorded_account, shortcoming, story
+from worldline.recording.scan import Record, records
 from worldline.recording.signals import decoders_of
-from worldline.recording.walk import Record, records
 from worldline.watch.show import Show, in_background
 from worldline.watch.tape import Tape
 

@@ -18,7 +18,7 @@ from operator import itemgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from worldline.history.diff.account import NOTES
+from worldline.history.account import NOTES
 from worldline.history.observer import UNDER_WAY, Observer
 from worldline.model.time import FOREVER
 from worldline.watch.tape import Columns, Note, Tape

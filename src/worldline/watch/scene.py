@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, json
 
-from worldline.history.diff.account import Sending
+from worldline.history.account import Sending
 from worldline.recording.signals import Decode
 
 MOMENTS_MAX = 3000

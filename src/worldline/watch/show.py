@@ -21,9 +21,8 @@ from zlib import compress
 
 from msgspec import json
 
-from worldline.history.diff.account import NOTES, Sending
-from worldline.history.diff.values import payload_text
-from worldline.history.fields import fields_of
+from worldline.history.account import NOTES, Sending
+from worldline.history.fields import fields_of, payload_text
 from worldline.history.observer import MEASURE
 from worldline.model.errors import UsageError, nearest, shown
 from worldline.model.text import printable

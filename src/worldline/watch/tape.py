@@ -21,12 +21,11 @@ from typing import Any
 
 from msgspec import json
 
-from worldline.history.diff.account import NOTES, Sending, kind_of_note
-from worldline.history.diff.values import payload_text
+from worldline.history.account import NOTES, Sending, kind_of_note
+from worldline.history.fields import payload_text
 from worldline.model.text import printable
 from worldline.model.time import FOREVER
-from worldline.recording.scan import RecordedPath
-from worldline.recording.walk import Record
+from worldline.recording.scan import Record, RecordedPath
 
 COLUMNS = {"sent": "d", "arrival": "d", "sender": "i", "receiver": "i", "topic": "i", "number": "I", "lost": "i"}
 """The columns and the type codes of their arrays; -1 stands for no receiver and for no loss."""

@@ -21,9 +21,9 @@ from math import inf
 from worldline.federation.inprocess.run import IN_ORDER, ArbiterFactory, Schedule, run
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant.program import Federation
-from worldline.history.diff.difference import Difference
-from worldline.history.diff.parting import explain, part
+from worldline.history.difference import Difference
 from worldline.history.outcome import ALL_OTHERS, Status, Watch
+from worldline.history.parting import explain, part
 from worldline.history.replay import account_of
 from worldline.lock import Arbiter
 from worldline.model import NonDeterminism, Stream, Stuck, UsageError, WorldlineError

@@ -44,8 +44,8 @@ from worldline.federation.server.run_journal import (
     opened,
 )
 from worldline.federation.server.session import Session
-from worldline.history.diff.account import named
-from worldline.history.diff.values import payload_text
+from worldline.history.account import named
+from worldline.history.fields import payload_text
 from worldline.lock import (
     OPERATOR,
     Abort,

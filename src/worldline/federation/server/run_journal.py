@@ -40,7 +40,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from worldline.federation.participant.connection import Conversation
-from worldline.history.diff.values import value_differences
+from worldline.history.fields import value_differences
 from worldline.lock import Action, Grant, Publish
 from worldline.model import PeerError
 from worldline.model.errors import ConfigurationError, LossError, UsageError, shortened

@@ -38,11 +38,14 @@ NOTES = {  # What members note and send to no other, by its topic.
 }
 
 
-class _KindOfNote(Struct):
+class LogLine(Struct):
+    """What a note of a line in a log says: the line, and of which kind it is, if it isn't the member's own."""
+
+    text: str = ""
     kind: str = ""
 
 
-_kind_in = json.Decoder(_KindOfNote).decode
+log_line_in = json.Decoder(LogLine).decode
 
 
 def kind_of_note(topic: str, payload: bytes) -> str:
@@ -50,7 +53,7 @@ def kind_of_note(topic: str, payload: bytes) -> str:
     if topic not in (LOG, META):
         return ""
     try:
-        kind = _kind_in(payload).kind
+        kind = log_line_in(payload).kind
     except DecodeError:
         return ""
     return kind if kind in FAULT_KINDS else ""

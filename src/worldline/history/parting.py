@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
 
-from worldline.history.diff.account import (
+from worldline.history.account import (
     Account,
     ActionKind,
     MemberAction,

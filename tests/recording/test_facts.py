@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
 from msgspec.structs import replace
 
 from worldline.model import Network, Rule, link
 from worldline.model.faults import as_faults
+from worldline.recording import facts as fingerprint
 from worldline.recording.facts import Header, from_metadata, to_metadata
 
 PLAIN = (
@@ -43,3 +47,22 @@ def test_what_came_later_is_written_and_read_where_it_is_used() -> None:
     found = from_metadata(Header, to_metadata(header(network, ("1s crash a 2s",))))
     assert found.network == network
     assert found.plan().faults == as_faults(["1s crash a 2s"])
+
+
+# The fingerprint of a machine is the same each time, and another where floats differ.
+
+
+def test_one_bit_in_one_function_changes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = fingerprint.float_fingerprint()
+    other = (*fingerprint._FUNCTIONS[:-1], lambda x: math.nextafter(math.lgamma(x), math.inf))
+    monkeypatch.setattr(fingerprint, "_FUNCTIONS", other)
+    fingerprint.float_fingerprint.cache_clear()
+    try:
+        assert fingerprint.float_fingerprint() != first
+    finally:
+        fingerprint.float_fingerprint.cache_clear()
+
+
+def test_the_names_of_the_machine_say_nothing_that_changes_from_run_to_run() -> None:
+    assert fingerprint.platform_name() == fingerprint.platform_name()
+    assert "Python" in fingerprint.python_name()

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from worldline.history.diff.account import NOTES, ActionKind, MemberAction, kind_of_note, named
-from worldline.history.diff.parting import Causes, Origin, Parting, Partings, Reason
-from worldline.history.diff.values import (
+from worldline.history.account import NOTES, ActionKind, MemberAction, kind_of_note, named
+from worldline.history.fields import (
     FieldDifference,
     field_differences,
-    is_nothing,
+    is_missing,
     is_reordered,
     payload_text,
     payload_texts,
     value_text,
 )
 from worldline.history.observer import OUTSIDE
+from worldline.history.parting import Causes, Origin, Parting, Partings, Reason
 from worldline.model.lifecycle import ESTOP_LINE, FAULT_LOG
 from worldline.model.payload import from_json
 from worldline.model.text import counted, printable
@@ -393,7 +393,7 @@ def _header_text(difference: FieldDifference) -> str:
         both = isinstance(difference.a, str) and isinstance(difference.b, str)
         return f"code: {file} was changed" if both else f"code: {file} is part of {alone} only"
     if difference.path.startswith(_SETTING):  # One that wasn't given has its default, which a recording doesn't know.
-        a, b = ("its default" if is_nothing(value) else value_text(value) for value in (difference.a, difference.b))
+        a, b = ("its default" if is_missing(value) else value_text(value) for value in (difference.a, difference.b))
         return f"{difference.path}: {a} → {b}"
     if difference.path.rpartition(".")[2] not in _TIMES:
         return str(difference)

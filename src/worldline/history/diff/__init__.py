@@ -1,1 +1,0 @@
-"""Where two histories part, why, and how it went on from there."""
