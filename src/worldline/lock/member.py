@@ -158,7 +158,7 @@ class Inbox:
 
 
 def _is_sorted(messages: list[Message]) -> bool:
-    """Whether messages of one arrival are in order. Sorting them would find that out, too, at several times the price."""
+    """Whether messages of one arrival are in order. Sorting would find that out, too, at several times the price."""
     for place in range(1, len(messages)):
         before, message = messages[place - 1], messages[place]
         sent_before, sent = before.sent, message.sent
