@@ -117,7 +117,7 @@ def _patiently(connection: Any, ask: Callable[[], Any]) -> Any:
     """Return what SQLite answers, once no other connection is in the way; or have its error when patience is up."""
     computer, until = here.computer, None
     if computer is not None and computer.over is not None:
-        computer.end_again()
+        computer.over.raise_again()
     while True:
         try:
             return ask()

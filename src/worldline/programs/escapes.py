@@ -54,7 +54,7 @@ def check_read(path: Any, *_: Any) -> None:
     computer = here.computer
     if not isinstance(path, str | bytes | os.PathLike) or "files" in computer.workspace.allowed:
         return
-    whole = os.path.join(computer.workspace.place, os.fsdecode(path))  # noqa: PTH118 - it is asked for each file
+    whole = os.path.join(computer.workspace.belongings.folder.path, os.fsdecode(path))  # noqa: PTH118 - it is asked for each file
     if f"{os.path.normpath(whole)}/".startswith(_OF_HOST):
         raise FileNotFoundError(errno.ENOENT, "A simulated computer has no /proc and no /sys", path)
 
@@ -218,7 +218,7 @@ def _audit(event: str, given: tuple[Any, ...]) -> None:
     if computer.over is None:
         _EVENTS[event](*given)
     elif not _is_harmless(event, given):  # What a program that was killed does on its way out never happened.
-        computer.end_again()
+        computer.over.raise_again()
 
 
 def _is_harmless(event: str, given: tuple[Any, ...]) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import is_debugger_quit
-from worldline.programs.computer import Choose, Computer, Unwinding
+from worldline.programs.computer import Choose, Computer, Ending
 from worldline.programs.reals import here
 from worldline.programs.sockets import getaddrinfo
 
@@ -119,7 +119,7 @@ class Loop(_Stock):  # type: ignore[misc]
         computer, error = self._computer, context.get("exception")
         if computer.over is None and error is not None and is_debugger_quit(error):
             # Quitting the debugger in a callback ends the program, and not the callback alone.
-            computer.over = Unwinding(error) if isinstance(error, Exception) else error
+            computer.over = Ending(error)
         elif computer.over is None:  # Otherwise it is the end that a callback has met.
             super().call_exception_handler(context)
 

@@ -13,9 +13,8 @@ from contextlib import suppress
 from typing import Any
 
 from worldline.programs.computer import Computer
-from worldline.programs.datagrams import DatagramSocket
 from worldline.programs.deadlocks import ANY_THREAD
-from worldline.programs.pipes import LocalSocket, PipeEnd, pair
+from worldline.programs.endpoints import DatagramSocket, LocalSocket, PipeEnd, pair
 from worldline.programs.ports import ANY, BROADCAST, LOOPBACK, failure, is_address
 from worldline.programs.reals import REAL, here, really
 from worldline.programs.stack import Endpoint, StreamSocket
@@ -137,7 +136,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
         computer = self._computer
         while True:
             if computer.over is not None:
-                computer.end_again()
+                computer.over.raise_again()
             try:
                 return operation()
             except BlockingIOError:
@@ -153,7 +152,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
 
     def _check_going(self) -> None:
         if self._computer.over is not None:
-            self._computer.end_again()
+            self._computer.over.raise_again()
 
     def _check_open(self) -> None:
         if self._descriptor < 0:  # One that is closed stays open below for the files that were made of it.

@@ -26,8 +26,8 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from worldline.programs.endpoints import PipeEnd
 from worldline.programs.escapes import check_read
-from worldline.programs.pipes import PipeEnd
 from worldline.programs.reals import REAL, for_programs, here, real_path, really
 
 
@@ -333,8 +333,8 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
             "sched_getaffinity": _constant({0}),
             "getppid": _constant(1),
             **dict.fromkeys(("getpgrp", "getpgid", "getsid"), lambda computer, *_: computer.pid),
-            "chdir": lambda computer, path: computer.workspace.change_folder(path),
-            "fchdir": lambda computer, fd: computer.workspace.change_folder(fd),
+            "chdir": lambda computer, path: computer.workspace.belongings.folder.change(path),
+            "fchdir": lambda computer, fd: computer.workspace.belongings.folder.change(fd),
             "uname": _uname,
             "sysconf": _sysconf,
             "getrandom": _getrandom,

@@ -265,12 +265,11 @@ class _Unfinished:
 
     def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
         computer = here.computer
-        if computer is not None and isinstance(computer.over, RunEnded):
+        if computer is not None and computer.over is not None and isinstance(computer.over.error, RunEnded):
             line = None if error is None else own_line(error)
             where = "" if line is None else f" in {line},"
             problem = f"the test was still waiting{where} when {format_time(self._until)} of simulated time were over"
-            computer.over = TestUnfinished(problem, advice="let it wait less, or say until=")
-            raise computer.over from None
+            computer.end(TestUnfinished(problem, advice="let it wait less, or say until="))
 
 
 class TestUnfinished(ModelError):  # noqa: N818 - named for what it is, like the other errors.
