@@ -305,10 +305,16 @@ def _run_in_one_process(
             if type(cause).__name__ == "BdbQuit":
                 raise Interrupted("the debugger was quit", participant=error.participant, at=error.at) from None
             if cause is not None and not isinstance(cause, WorldlineError):
-                # Its author sees all of it, as if it had a process of its own.
-                for line in trace_of(cause).split("\n"):
+                for line in _last_words(cause):
                     screen.say(error.participant or "", error.at, line)
             raise
+
+
+def _last_words(error: BaseException) -> list[str]:
+    """Return what Python would say of an error at the end of a process: its author sees all of it, as if it had one."""
+    if not isinstance(error, SystemExit):
+        return trace_of(error).split("\n")
+    return [] if isinstance(error.code, int) else str(error.code).split("\n")
 
 
 @contextmanager

@@ -410,7 +410,8 @@ class Computer:
             self._go_on(None)
 
     def _let_go(self) -> None:
-        """Let what its last program has left end with it: threads that don't keep it alive, loops, sockets."""
+        """Let what its last program has left end with it: a line, threads that don't keep it alive, loops, sockets."""
+        self.output.finish()
         self.abandon()
         self.over = None
         self.loops, self.threads, self.signals, self._idle = [], [], Signals(), ""
@@ -446,7 +447,7 @@ class Computer:
 
     def finish_output(self) -> None:
         """Show and log what was printed last."""
-        self.output.finish(getattr(sys.stdout, "real", sys.stdout))
+        self.output.finish()
         if self.over is None:
             self._log_output()
 

@@ -102,6 +102,8 @@ class _Guard:
             if not all(map(_may_attach, names or [os.sep])):
                 self.refused = "a database that it attaches" if what is None else database_file(what)
                 return _sqlite3.SQLITE_DENY
+            for file in filter(None, map(database_file, names)):
+                here.computer.workspace.note_database(file)
         return _sqlite3.SQLITE_OK if self.own is None else self.own(action, what, *rest)
 
 

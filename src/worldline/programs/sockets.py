@@ -34,6 +34,11 @@ def _note_collection(phase: str, _: object) -> None:
     _collecting = phase == "start"
 
 
+def is_collecting() -> bool:
+    """Whether it is the garbage collector that something is called by: when that comes by isn't determined."""
+    return _collecting
+
+
 gc.callbacks.append(_note_collection)
 
 

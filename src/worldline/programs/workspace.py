@@ -67,9 +67,9 @@ class Workspace:
         path = os.path.join(self.belongings.folder.path, os.fsdecode(file))  # noqa: PTH118 - a path object takes ten times as long
         return real_path(path)
 
-    def _name(self, file: Any, folder: int = -1) -> str:
+    def _name(self, file: Any) -> str:
         """Return where a name itself is: if it is a symbolic link's, not what that leads to."""
-        place = self.belongings.folder.path if folder < 0 else f"/proc/self/fd/{folder}"
+        place = self.belongings.folder.path
         above, name = os.path.split(os.path.join(place, os.fsdecode(file)).rstrip(os.sep))  # noqa: PTH118
         return os.path.join(real_path(above), name)  # noqa: PTH118
 
@@ -96,26 +96,26 @@ class Workspace:
         """Note that the program has said how old a file is."""
         self.ages.note_write(self._whole(file), time_ns)
 
-    def note_rename(self, file: Any, to: Any, folder: int, to_folder: int) -> None:
-        one, other = self._name(file, folder), self._name(to, to_folder)
+    def note_rename(self, file: Any, to: Any) -> None:
+        one, other = self._name(file), self._name(to)
         self.ages.note_rename(one, other)
-        self.ages.note_removal(to, to_folder)
+        self.ages.note_removal(to)
         if self.disk is not None:
             self.disk.rename(one, other)
 
-    def note_removal(self, file: Any, folder: int) -> None:
-        self.ages.note_removal(file, folder)
+    def note_removal(self, file: Any) -> None:
+        self.ages.note_removal(file)
         if self.disk is not None:
-            self.disk.remove(self._name(file, folder))
+            self.disk.remove(self._name(file))
 
-    def note_link(self, file: Any, to: Any, folder: int, to_folder: int) -> None:
+    def note_link(self, file: Any, to: Any) -> None:
         if self.disk is not None:
-            self.disk.link(self._name(file, folder), self._name(to, to_folder))
+            self.disk.link(self._name(file), self._name(to))
 
-    def note_making(self, file: Any, folder: int = -1) -> None:
+    def note_making(self, file: Any) -> None:
         """Note that a folder or a symbolic link is about to be made."""
         if self.disk is not None:
-            self.disk.make(self._name(file, folder))
+            self.disk.make(self._name(file))
 
     def note_database(self, file: str) -> None:
         if self.disk is not None:
@@ -232,9 +232,11 @@ class LineLog:
         self.lines: list[str] = []
         self._unshown: list[tuple[Any, str]] = []
         self._rest = ""
+        self._rest_shown_on: Any = None
 
     def write(self, text: str, shown_on: Any) -> None:
         *whole, self._rest = (self._rest + text).split("\n")
+        self._rest_shown_on = shown_on
         self.lines += whole
         self._unshown += [(shown_on, f"{line}\n") for line in whole]
         if whole and here.thread is None:
@@ -247,10 +249,10 @@ class LineLog:
             for shown_on, line in unshown:
                 shown_on.write(line)
 
-    def finish(self, shown_on: Any) -> None:
+    def finish(self) -> None:
         """Take what has no end yet for a line."""
         if self._rest:
-            self.write("\n", shown_on)
+            self.write("\n", self._rest_shown_on)
         self.show()
 
 
