@@ -76,7 +76,7 @@ class Unwinding(BaseException):
         self.__traceback__ = failure.__traceback__
 
 
-class Ending:
+class ProgramEnd:
     """What has ended it all, which is raised again and again (K2)."""
 
     def __init__(self, error: BaseException) -> None:
@@ -187,7 +187,7 @@ class Computer:
         self.participant = participant
         self.stack = Stack(participant.name, Directory(names), participant.incarnation, participant.payload_max)
         self.stack.now = participant.now
-        self.over: Ending | None = None
+        self.over: ProgramEnd | None = None
         self.signals = Signals()
         self.draws = ProgramDraws(participant.stream("program").getrandbits(128))
         self.workspace: Any = None
@@ -438,7 +438,7 @@ class Computer:
 
     def end(self, error: BaseException) -> NoReturn:
         """End it all with this error."""
-        self.over = Ending(error)
+        self.over = ProgramEnd(error)
         raise self.over.error
 
     def wait_for_threads(self, awaited: Callable[[ProgramThread], bool]) -> None:
@@ -454,7 +454,7 @@ class Computer:
     def abandon(self) -> None:
         """Let go of everything, now that all is over."""
         if self.over is None:
-            self.over = Ending(RunEnded())
+            self.over = ProgramEnd(RunEnded())
         was, here.computer = here.computer, None
         for thread in self.threads:
             thread.strand.break_off()

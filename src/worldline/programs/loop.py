@@ -22,7 +22,7 @@ from typing import Any
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import is_debugger_quit
 from worldline.model.blame import trace_of
-from worldline.programs.computer import Choose, Computer, Ending
+from worldline.programs.computer import Choose, Computer, ProgramEnd
 from worldline.programs.reals import here
 from worldline.programs.sockets import getaddrinfo, is_collecting
 
@@ -99,7 +99,7 @@ class Loop(_Stock):  # type: ignore[misc]
         super().__init__(selector)
         self._computer: Computer = here.computer
         self._computer.loops.append(self)
-        self._unheard: list[asyncio.Task[Any]] = []  # Tasks that have failed, which the collector has found.
+        self._unheard: list[Any] = []  # Tasks that have failed, which the collector has found.
         if self._computer.choose_next is not None:
             self._ready = ChosenOrder(self._computer.choose_next)
 
@@ -128,7 +128,7 @@ class Loop(_Stock):  # type: ignore[misc]
             return  # It is the end that a callback has met, or the program is no more.
         if error is not None and is_debugger_quit(error):
             # Quitting the debugger in a callback ends the program, and not the callback alone.
-            computer.over = Ending(error)
+            computer.over = ProgramEnd(error)
         elif not is_collecting():
             super().call_exception_handler(context)
         elif isinstance(found := context.get("future"), asyncio.Task):

@@ -381,7 +381,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
     def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
         return int(self._sendfile_use_send(file, offset, count))
 
-    # --- Ending ---
+    # --- ProgramEnd ---
 
     def shutdown(self, how: int) -> None:
         self._check_open()
