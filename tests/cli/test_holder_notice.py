@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worldline.cli.screen import holder_notice
+from worldline.cli.run_federation import holder_notice
 from worldline.history.outcome import ALL_OTHERS, THE_RUN, Status, WaitReason
 from worldline.model import MS
 

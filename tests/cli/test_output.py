@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.federation.transports import PATIENCE_S, Strand, eventually
-from worldline.cli import screen as output_module
-from worldline.cli.screen import Screen, ScreenOutput
+from worldline.cli import run_federation as output_module
+from worldline.cli.run_federation import Screen, ScreenOutput
 from worldline.history import Status
 from worldline.model import Interrupted, LossError
 

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from worldline.cli import screen as screens
-from worldline.cli.screen import Screen
+from worldline.cli import run_federation as screens
+from worldline.cli.run_federation import Screen
 from worldline.history import Status, WaitReason
 from worldline.history.outcome import ALL_OTHERS, THE_RUN
 from worldline.model import MS

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.federation.transports import Strand
+from tests.launch.conftest import kept
 from worldline.federation.environment import NAME
 from worldline.launch import worker
 from worldline.launch.file.setup import ParticipantSetup
@@ -64,18 +64,8 @@ raise SystemExit("seen")
 @pytest.fixture
 def keeping() -> Iterator[KeeperClient]:
     """A warm keeper, heard by a thread until it has ended."""
-    made = KeeperClient(warm=True)
-
-    def hear() -> None:
-        while made.hear() is not None:
-            continue
-
-    heard = Strand(hear)
-    yield made
-    made.end_all()
-    heard.result()
-    made.wait()
-    made.close()
+    with kept(KeeperClient(warm=True)) as made:
+        yield made
 
 
 def look(keeping: KeeperClient, folder: Path, *, may_fork: bool) -> tuple[dict[str, Any], float, str, str]:

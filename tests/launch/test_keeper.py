@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.federation.transports import PATIENCE_S, Strand, eventually
+from tests.federation.transports import PATIENCE_S, eventually
+from tests.launch.conftest import kept
 from tests.liveness import is_running
 from worldline.federation.peer_process import is_stopped
 from worldline.launch.processes import KeeperClient
@@ -138,18 +139,8 @@ def test_a_keeper_that_was_stopped_goes_on_when_it_is_needed(tmp_path: Path) -> 
 @pytest.fixture
 def keeping() -> Iterator[KeeperClient]:
     """A keeper, heard by a thread until it has ended."""
-    made = KeeperClient()
-
-    def hear() -> None:
-        while made.hear() is not None:
-            continue
-
-    heard = Strand(hear)
-    yield made
-    made.end_all()
-    heard.result()
-    made.wait()
-    made.close()
+    with kept(KeeperClient()) as made:
+        yield made
 
 
 def start(keeping: KeeperClient, *command: str) -> bytes:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.federation.transports import nothing_left
 from worldline import run
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server import limits as open_files
@@ -22,6 +20,8 @@ from worldline.launch.launcher import Launch, LaunchOptions, federation_of
 from worldline.lock.why.reasons import Situation
 from worldline.lock.why.words import in_words
 from worldline.model import MS, ConfigurationError, Interrupted, LossError, ModelError, UsageError
+
+pytestmark = pytest.mark.usefixtures("tidy")
 
 PARTY = """
 import sys
@@ -58,13 +58,6 @@ entry = "party_{number}:guest"
 subscribes = {{ talk = "newest(2)" }}
 guest = true
 """
-
-
-@pytest.fixture(autouse=True)
-def _tidy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    with nothing_left():
-        yield
 
 
 def party(folder: Path, text: str = FILE) -> Setup:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.federation.transports import nothing_left
 from worldline import run
 from worldline.federation.outcome import FederationOutcome
 from worldline.launch.file.setup import read_setup
 from worldline.launch.launcher import Launch, LaunchOptions, SpecialRoles, federation_of
 from worldline.model import LossError, ModelError, NonDeterminism
 from worldline.recording import Recorder
+
+pytestmark = pytest.mark.usefixtures("tidy")
 
 # Each life of a participant leaves a mark: so it knows, as no program should, whether it has lived before.
 MORTAL = """
@@ -123,13 +122,6 @@ name = "bob"
 entry = "{module}:{bob}"
 subscribes = ["ann"]
 """
-
-
-@pytest.fixture(autouse=True)
-def _tidy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    yield
-    assert nothing_left()
 
 
 class Stage:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.federation.transports import nothing_left
 from tests.launch.test_launcher import launch
 from tests.soaking import later
 from worldline import Server, plan, run
@@ -24,14 +23,9 @@ from worldline.launch.worker import (
 )
 from worldline.model import MS, LossError, ModelError, UsageError
 
+pytestmark = pytest.mark.usefixtures("tidy")
+
 HERE, THERE = Path("/here"), Path("/there")
-
-
-@pytest.fixture(autouse=True)
-def _tidy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    with nothing_left():
-        yield
 
 
 # --- Who shares a process with whom ---

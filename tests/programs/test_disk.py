@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline import Federation, Machine, run
+from worldline import Federation, Machine, WorldlineError, run
 from worldline.model.errors import ConfigurationError
 from worldline.programs.disk import Disk
 
@@ -102,6 +103,40 @@ def test_a_rename_happens_or_not_and_whole_only_if_the_file_was_synced(tmp_path:
     assert found_after_a_crash(writes(sync=True, folder=True), tmp_path) == {"state=now"}
 
 
+def test_a_file_is_itself_also_by_the_descriptor_of_its_folder(empty: Path) -> None:
+    def writes(*, sync: bool) -> Callable[[], None]:
+        def write() -> None:
+            Path("below").mkdir()
+            folder = os.open("below", os.O_RDONLY)
+            file = os.open("log", os.O_CREAT | os.O_WRONLY, dir_fd=folder)
+            os.write(file, b"a")
+            if sync:
+                os.fsync(file)
+            os.close(file)
+            os.close(folder)
+
+        return write
+
+    assert found_after_a_crash(writes(sync=True), empty) == {"below/log=a"}
+    assert found_after_a_crash(writes(sync=False), empty) == {"", "below/log=", "below/log=a"}
+
+
+def test_no_file_elsewhere_is_changed_by_the_descriptor_of_its_folder(empty: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+
+    def program(act: Callable[[int], Any]) -> None:
+        act(os.open(outside, os.O_RDONLY))
+
+    for act in (
+        lambda folder: os.open("log", os.O_CREAT | os.O_WRONLY, dir_fd=folder),
+        lambda folder: os.mkdir("log", dir_fd=folder),
+    ):
+        with pytest.raises(WorldlineError, match="outside/log, which isn't on its disk"):
+            run(Federation({"box": Machine(partial(program, act), folder=empty)}))
+    assert not list(outside.iterdir())
+
+
 def test_sync_makes_all_safe_and_a_kill_loses_nothing(empty: Path) -> None:
     def writes() -> None:
         put("one", "1")
@@ -185,12 +220,17 @@ def test_another_name_for_a_file_may_be_lost_with_what_isnt_synced(empty: Path) 
     assert found_after_a_crash(writes, empty) == {"", "mail=", "mail=a"}
 
 
-def test_a_file_that_becomes_a_database_is_sqlites(empty: Path) -> None:
+@pytest.mark.parametrize(
+    "attach", [None, "ATTACH 'store' AS other", "ATTACH 'file:store' AS other", "ATTACH ? AS other"]
+)
+def test_a_file_that_becomes_a_database_is_sqlites(attach: str | None, empty: Path) -> None:
     def program() -> None:
         if time.monotonic() < 1:
             Path("store").touch()
-            with closing(sqlite3.connect("store")) as connection:
-                connection.execute("create table numbers as select 7")
+            with closing(sqlite3.connect("store" if attach is None else ":memory:", uri=True)) as connection:
+                if attach is not None:
+                    connection.execute(attach, ("store",) if "?" in attach else ())
+                connection.execute(f"create table {'' if attach is None else 'other.'}numbers as select 7")
             time.sleep(5)
         with closing(sqlite3.connect("store")) as connection:
             found.extend(connection.execute("select * from numbers"))

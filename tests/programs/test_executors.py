@@ -139,6 +139,16 @@ def test_a_script_that_fails_tells_its_line(tmp_path: Path) -> None:
         assert "a at 1s: its program raised ValueError: broken, in broken.py, line 3" in said
 
 
+@pytest.mark.parametrize(("given", "printed"), [("3", []), ("'a reason'", ["a reason"])])
+def test_a_script_that_exits_says_the_same_everywhere(given: str, printed: list[str], tmp_path: Path) -> None:
+    (tmp_path / "exits.py").write_text(f"import sys, time\ntime.sleep(1)\nsys.exit({given})\n")
+    file = tmp_path / "machines.toml"
+    file.write_text('[[participants]]\nname = "a"\nscript = "exits.py"\n')
+    for executor in ("in-process", "unix"):
+        said = [line for line in run(file, executor).splitlines() if line.strip().startswith("1s")]
+        assert [line.split("a  ", 1)[1] for line in said] == printed
+
+
 QUITTING = """
 import asyncio
 async def handle(reader, writer):

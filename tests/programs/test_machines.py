@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import ctypes
+import gc
+import json
 import os
 import queue
 import random
@@ -30,6 +32,7 @@ import pytest
 from worldline import Federation, Machine, Network, Program, Rule, WorldlineError, clock, link, partition, run
 from worldline.errors import ConfigurationError
 from worldline.federation.inprocess.checker import check
+from worldline.history.observer import LOG, Observer
 
 LINES: list[Any] = []
 
@@ -441,7 +444,61 @@ def test_prints_are_log_lines(capsys: pytest.CaptureFixture[str]) -> None:
         sys.stderr.write("no end")
 
     alone(program)
-    assert capsys.readouterr().out == "one line\nno end\n"
+    assert capsys.readouterr() == ("one line\n", "no end\n")
+
+
+class LogReader(Observer):
+    """Notes what machines log, and when, in ms."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, str, str]] = []
+
+    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
+        if topic == LOG and "kind" not in (said := json.loads(payload or b"")):
+            self.lines.append((at // 1_000_000, who, said["text"]))
+
+
+def test_a_line_without_an_end_is_logged_when_its_program_ends_or_is_killed() -> None:
+    def ends() -> None:
+        time.sleep(0.5)
+        print("I end", end="")
+
+    def dies() -> None:
+        print("I die", end="")
+        time.sleep(9)
+
+    log = LogReader()
+    machines = {"ends": Machine(ends), "dies": Machine(dies)}
+    run(Federation(machines, faults=("1s kill dies",), until="2s"), observer=log)
+    assert log.lines == [(500, "ends", "I end"), (1_000, "dies", "I die"), (1_000, "dies", "it was ended by SIGKILL")]
+
+
+def test_a_task_that_has_failed_unheard_says_so_at_the_programs_end_whoever_collects_it() -> None:
+    async def program() -> None:
+        async def fail(number: int) -> None:
+            itself = asyncio.current_task()
+            raise ValueError(number, itself is None)
+
+        for number in range(2):
+            asyncio.create_task(fail(number))  # noqa: RUF006 - that is what is tested
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(0.8)
+
+    def logged(neighbor: Callable[[], Any]) -> list[tuple[int, str, str]]:
+        log = LogReader()
+        run(Federation({"a": Machine(lambda: asyncio.run(program())), "b": Machine(neighbor)}), observer=log)
+        return log.lines
+
+    def collects() -> None:
+        for _ in range(20):
+            time.sleep(0.1)
+            gc.collect()
+
+    alone = logged(lambda: None)
+    said = [each for each in alone if each[2].startswith(("Task", "ValueError"))]
+    unheard = (1_000, "a", "Task exception was never retrieved")
+    assert said == [unheard, (1_000, "a", "ValueError: (0, False)"), unheard, (1_000, "a", "ValueError: (1, False)")]
+    assert logged(collects) == alone
 
 
 def test_sets_of_tasks_are_in_the_order_of_creation() -> None:

@@ -32,7 +32,7 @@ from typing import Any
 import pytest
 
 from worldline import Federation, Machine, Participant, Program, WorldlineError, run
-from worldline.programs import folders
+from worldline.programs.disk import _place, give_back_folder, take_folder
 
 START_S = 1_767_225_600.0
 
@@ -470,18 +470,18 @@ def test_folders_have_the_same_names_in_every_run_unless_there_are_several_at_on
     assert first[3] == ["left"]
     assert not any(map(os.path.exists, first[:3]))
     inside: list[Any] = []
-    seen_by(lambda: inside.append(folders.take("box", "disk", tmp_path.resolve())) or look(), tmp_path)
+    seen_by(lambda: inside.append(take_folder("box", "disk", tmp_path.resolve())) or look(), tmp_path)
     assert inside == [f"{first[0]}-1"]
-    folders.give_back(inside[0])
+    give_back_folder(inside[0])
 
 
 @pytest.mark.parametrize("name", ["cell/arm", "../arm", "a" * 250])
 def test_a_folder_is_in_its_place_whatever_its_participants_name(name: str) -> None:
-    taken, other = folders.take(name, "disk"), folders.take(name.replace("/", "_"), "disk")
-    assert Path(taken).parent == Path(other).parent == folders._place()
+    taken, other = take_folder(name, "disk"), take_folder(name.replace("/", "_"), "disk")
+    assert Path(taken).parent == Path(other).parent == _place()
     assert taken != other
     for each in (taken, other):
-        folders.give_back(each)
+        give_back_folder(each)
 
 
 def test_folders_keep_their_names_where_all_files_are_of_one_group(
@@ -490,30 +490,30 @@ def test_folders_keep_their_names_where_all_files_are_of_one_group(
     tmp_path.chmod(0o2755)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for _ in range(2):
-        taken = folders.take("box", "disk")
-        folders.give_back(taken)
+        taken = take_folder("box", "disk")
+        give_back_folder(taken)
         assert Path(taken).parent == tmp_path / f"worldline-{os.getuid()}"
     assert [each.name for each in tmp_path.iterdir()] == [f"worldline-{os.getuid()}"]
 
 
 def test_a_folder_outlives_a_process_that_was_forked_meanwhile() -> None:
-    taken = folders.take("box", "disk")
+    taken = take_folder("box", "disk")
     if (child := os.fork()) == 0:
-        folders.give_back(taken)  # As at its end.
+        give_back_folder(taken)  # As at its end.
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     assert Path(taken).is_dir()
-    other = folders.take("box", "disk")
+    other = take_folder("box", "disk")
     assert other != taken
     for each in (taken, other):
-        folders.give_back(each)
+        give_back_folder(each)
 
 
 def test_what_a_program_has_protected_is_removed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o500)
-    taken = Path(folders.take("box", "disk"))
+    taken = Path(take_folder("box", "disk"))
     inner = taken / "outer" / "inner"
     inner.mkdir(parents=True)
     (taken / "link").symlink_to(elsewhere)
@@ -528,7 +528,7 @@ def test_what_a_program_has_protected_is_removed_too(tmp_path: Path, monkeypatch
             real(folder, **named),
         ),
     )
-    folders.give_back(str(taken))
+    give_back_folder(str(taken))
     assert opened == [0o700] * 3
     assert elsewhere.stat().st_mode & 0o777 == 0o500
     assert not taken.exists()

@@ -16,7 +16,7 @@ import pytest
 
 from tests.descendants import family_of
 from tests.kernel.matrix import MPIEXEC
-from tests.leaks.running import EXAMPLES, LEAKS, command_of, verified
+from tests.leaks.running import EXAMPLES, LEAKS, verified
 from tests.targets.files import MODELS
 from worldline.model.errors import UsageError
 from worldline.targets import verifying
@@ -26,12 +26,6 @@ from worldline.targets.verifying import Ending, Verifier, look_into
 
 HONEST = LEAKS / "kernel_leaks.py"
 WORLDLINE = (sys.executable, "-m", "worldline")
-
-
-@pytest.fixture
-def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    monkeypatch.chdir(tmp_path)
-    return command_of(monkeypatch, capsys)
 
 
 # --- What is printed and written ---

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.leaks.running import ROOT, command_of
+from tests.leaks.running import ROOT
 from worldline.builds import first_uncompiled
 from worldline.targets.run_processes import Factor, variants_of
 
@@ -21,11 +21,7 @@ def untimed(text: str) -> str:
 
 @pytest.mark.long
 @pytest.mark.skipif(bool(first_uncompiled()), reason="the page shows what is compiled, too")
-def test_the_page_shows_what_is_printed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    worldline: Any = command_of(monkeypatch, capsys)
+def test_the_page_shows_what_is_printed(worldline: Any, tmp_path: Path) -> None:
     (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (wrong,) = re.findall(r"\$ worldline verify rumors.py\n(.*?)```", PAGE, re.DOTALL)
     (right,) = re.findall(r"\$ worldline verify rumors.py \| tail -1\n(.*?)```", PAGE, re.DOTALL)

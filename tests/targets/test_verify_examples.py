@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.leaks.running import EXAMPLES, command_of, verified
+from tests.leaks.running import EXAMPLES, verified
 from worldline.nodes.algorithms import NAMES as ALGORITHMS
 from worldline.spacetime.examples import NAMES as SPACETIMES
 
@@ -42,12 +42,6 @@ QUICK = {
     "spacetime:relay": ("shuffled(1)",),
     "world/push_box.sdf": ("run-ahead-10",),
 }
-
-
-@pytest.fixture
-def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    monkeypatch.chdir(tmp_path)
-    return command_of(monkeypatch, capsys)
 
 
 def arguments(name: str) -> list[object]:

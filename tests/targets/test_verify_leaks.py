@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.leaks.leaking import LEAKS as KINDS_OF_LEAKS
-from tests.leaks.running import LEAKS, command_of, verified
+from tests.leaks.running import LEAKS, verified
 from tests.soaking import later
 
 # Who is bob, and as what his message goes.
@@ -74,12 +74,6 @@ def target(kind: str, leak: str) -> list[object]:
         file = LEAKS / "federation_leaks.toml"
         return [file, "--executor", "in-process", "--set", f"participants[2].entry=federation_leaks:{leak}"]
     return [LEAKS / f"{kind}_leaks.py", "--set", f"leak={leak}"]
-
-
-@pytest.fixture
-def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    monkeypatch.chdir(tmp_path)
-    return command_of(monkeypatch, capsys)
 
 
 @pytest.mark.long

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree
 
+from tests.targets.test_verify import ran
 from worldline.cli.verify import as_json, as_junit
-from worldline.targets.run_processes import Factor, RunSummary, Variant, VariantRun, reference_on, variants_of
+from worldline.targets.run_processes import Factor, Variant, VariantRun, reference_on, variants_of
 from worldline.targets.verifying import Compared, Ending, Mismatch, Verification
 
 VARIANTS = {each.name: each for each in variants_of("kernel", "inline")}
 AGAIN, SEED, TWO, THREE, PLAIN = (
     VARIANTS[name] for name in ("again", "hash-seed-1", "processes(2)", "processes(3)", "uncompiled")
 )
-
-
-def ran(variant: Variant, digest: str = "ab") -> VariantRun:
-    return VariantRun(variant=variant, seconds=0.5, said=RunSummary("kernel", "shop", "inline", digest, 1234))
 
 
 def failed(variant: Variant, error: str, exit_code: int = 1) -> VariantRun:

@@ -53,43 +53,29 @@ def _processing(parameter: Any) -> Callable[[Any, Any], Any]:
 #
 # A command is a function, and `options.takes` says what stands on its command line. Each row is for a parameter, or for
 # a field of a parameter that is a `Struct`, a group of options: the first that has it, or the one that is named, as in
-# ``of_a.seed: --seed-a``. A field without a row is no option of that command, and keeps its default. So
-# no function passes options on one by one.
+# ``of_a.seed: --seed-a``. A group may have others in it. A field without a row is no option of that command, and keeps
+# its default. So no function passes options on one by one.
+
+Group = tuple[type, dict[str, Any]]
+"""A kind of `Struct`, and by field the option that is its value, or the group."""
 
 
 def flat(command: Callable[..., object]) -> Callable[..., object]:
     """Return a command as typer wants it: a function with a parameter for each option."""
-    from msgspec import NODEFAULT, Struct  # Here, since help of all commands needs none of this.
-    from msgspec.structs import fields
-
     hints = get_type_hints(command)
     rows = dict(getattr(command, "rows", {}))
-    groups: dict[str, tuple[type[Struct], dict[str, str]]] = {}
+    groups: dict[str, Group] = {}
     found: dict[str, Parameter] = {}
     for each in signature(command).parameters.values():
         kind = hints[each.name]
-        if not (isinstance(kind, type) and issubclass(kind, Struct)):
+        if _is_group(kind):
+            groups[each.name] = _group(each.name, kind, rows, found)
+        else:
             found[each.name] = _parameter(each.name, kind, each.default, rows.get(each.name))
-            continue
-        options = {}
-        for field in fields(kind):
-            full = f"{each.name}.{field.name}" if f"{each.name}.{field.name}" in rows else field.name
-            if full in rows and full not in found:  # Of two groups that have the field, it is the first one's.
-                default = Parameter.empty if field.default is NODEFAULT else field.default
-                options[field.name] = full.replace(".", "_")
-                found[full] = _parameter(options[field.name], field.type, default, rows[full])
-        groups[each.name] = kind, options
 
     def call(**values: Any) -> object:
-        for name, (kind, options) in groups.items():
-            given = {field: values.pop(option) for field, option in options.items()}
-            values[name] = kind(
-                **{
-                    field: tuple(value) if isinstance(value, list) else value
-                    for field, value in given.items()
-                    if value is not None
-                }
-            )
+        for name, group in groups.items():
+            values[name] = _value(group, values)
         return command(**values)
 
     call.__name__, call.__doc__ = command.__name__, command.__doc__
@@ -97,6 +83,48 @@ def flat(command: Callable[..., object]) -> Callable[..., object]:
     call.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
     call.__annotations__ = {}
     return call
+
+
+def _is_group(kind: Any) -> bool:
+    from msgspec import Struct  # Here, since help of all commands needs none of this.
+
+    return isinstance(kind, type) and issubclass(kind, Struct)
+
+
+def _group(name: str, kind: Any, rows: Mapping[str, Any], found: dict[str, Parameter]) -> Group:
+    """Return a group of which the rows have options, and add their parameters to those that were found."""
+    from msgspec import NODEFAULT
+    from msgspec.structs import fields
+
+    options: dict[str, Any] = {}
+    for field in fields(kind):
+        if _is_group(field.type):
+            inner = _group(field.name, field.type, rows, found)
+            if inner[1]:
+                options[field.name] = inner
+            continue
+        full = f"{name}.{field.name}" if f"{name}.{field.name}" in rows else field.name
+        if full in rows and full not in found:  # Of two groups that have the field, it is the first one's.
+            default = Parameter.empty if field.default is NODEFAULT else field.default
+            options[field.name] = full.replace(".", "_")
+            found[full] = _parameter(options[field.name], field.type, default, rows[full])
+    return kind, options
+
+
+def _value(group: Group, values: dict[str, Any]) -> Any:
+    """Take a group's options out of the values that were given; return what they make."""
+    kind, options = group
+    given = {
+        field: _value(option, values) if isinstance(option, tuple) else values.pop(option)
+        for field, option in options.items()
+    }
+    return kind(
+        **{
+            field: tuple(value) if isinstance(value, list) else value
+            for field, value in given.items()
+            if value is not None
+        }
+    )
 
 
 def _parameter(name: str, hint: Any, default: Any, said: Any) -> Parameter:
@@ -300,8 +328,7 @@ EXAMPLES = {
 
 _HOMES = {
     **dict.fromkeys(("join", "pause", "step", "resume", "end"), "operate"),
-    "digest": "info",
-    "export": "info",
+    **dict.fromkeys(("digest", "draws", "export"), "info"),
     "metasim": "serve",
     "plot": "sweep",
     "simpy": "run",

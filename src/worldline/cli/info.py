@@ -1,11 +1,11 @@
-"""`worldline info`, `digest` and `export`: what a recording or a federation's file contains, also for other tools."""
+"""`worldline info`, `digest`, `draws`, `export`: what a recording or a federation's file has in it, also for others."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -14,26 +14,36 @@ from typing import Literal
 
 import typer
 from msgspec import json
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 
 from worldline.builds import build
-from worldline.cli.console import PlainConsole, cell, remark, tell_lost, warn
-from worldline.cli.options import takes
+from worldline.cli.console import PlainConsole, cell, output_free_for, print_json, remark, tell_lost, warn
+from worldline.cli.options import OF_FEDERATION, takes
 from worldline.cli.runner import interruptible, losses_in_words
 from worldline.extras import installing
 from worldline.federation.inprocess.strand import GreenletStrand, strand_kind
-from worldline.files.saving import destination, save, save_parts
+from worldline.files.saving import ScratchFolder, destination, save, save_parts
 from worldline.history.account import named
+from worldline.history.link_draws import DrawEffect, RunDraws
 from worldline.launch.file.setup import ParticipantSetup, Setup, read_setup, starts_none
-from worldline.model import LossError, ModelError, Network, Plan, UsageError, format_time
+from worldline.model import LossError, ModelError, Network, Plan, UsageError, as_time, format_time
+from worldline.model.draws.distributions import distribution_text, value_text
+from worldline.model.draws.names import NamePattern, check_pattern
+from worldline.model.draws.table import Drawn, functions_in
+from worldline.model.errors import nearest, shown
 from worldline.model.links import Outage
 from worldline.model.text import counted
 from worldline.model.time import FOREVER
 from worldline.programs.entries import read_machine
 from worldline.recording import Condition, Provenance, Recording, float_fingerprint
 from worldline.recording.reader import intact, members_told, narrate, recorded_account, shortcoming
+from worldline.recording.scan import header_of
 from worldline.recording.tables import chrome_trace_of, csv_file, csv_of, parquet_file, parquet_of
+from worldline.targets import RunOptions, prepare
+from worldline.targets.federation import ReadyFederation
+from worldline.targets.ready import TOML
 
 # `worldline digest`: print the digest of a recorded run, if the file is what was recorded.
 
@@ -237,11 +247,11 @@ def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:
         return
     for name in sorted({*header.roster, *outcome.participants}):
         part = outcome.participants.get(name)
-        shown = named(name) if name in ("", *header.roster) else f"{name} (guest)"
+        said = named(name) if name in ("", *header.roster) else f"{name} (guest)"
         if part is None:
-            yield (shown, "never", "", "", "")
+            yield (said, "never", "", "", "")
         else:
-            yield (shown, format_time(part.started), _until(part.left), *_chain(part.digest or ""))
+            yield (said, format_time(part.started), _until(part.left), *_chain(part.digest or ""))
 
 
 def _chain(digest: str) -> tuple[str, str]:
@@ -288,6 +298,152 @@ def _print(
     if table.row_count:
         console.print()
         console.print(table)
+
+
+# `worldline draws`: list the random draws of a run, each by its name.
+
+_IN_PROCESS = "in-process"
+_NAMED_MAX = 12
+
+
+@takes(
+    """
+    RUN  A recording, or a federation as for `worldline run`.
+    --of NAME  List only draws whose name matches this: latency/image, random/*/0.
+    --before MEMBER@TIME  List only draws that could have changed what happened to MEMBER up to TIME.
+    --replaced  List only draws that a table replaced.
+    as_json: --json  Print one JSON object per draw.
+    """,
+    OF_FEDERATION,
+)
+def draws(
+    run: str,
+    *,
+    of: str | None = None,
+    before: str | None = None,
+    replaced: bool = False,
+    as_json: bool = False,
+    options: RunOptions,
+) -> None:
+    """List the random draws of a run: name, time, distribution and value.
+
+    A federation is run first, in this process. A recording says nothing of the draws that participants make.
+    """
+    if of is not None:
+        check_pattern(of)
+    outcome = None if before is None else _outcome_at(before)
+    found = _of_recording(Path(run), options, outcome) if _is_recording(run) else _of_target(run, options, outcome)
+    effects = found.effects.values() if outcome is None else found.before(*outcome)
+    pattern = None if of is None else NamePattern(of)
+    listed = [
+        effect.drawn
+        for effect in sorted(effects, key=_drawn_order)
+        if pattern is None or pattern.matches(effect.drawn.name.split("/"))
+    ]
+    if replaced:
+        listed = [drawn for drawn in listed if drawn.value != drawn.natural]
+    if as_json:
+        for drawn in listed:
+            print_json(_drawn_as_json(drawn))
+    else:
+        _show_drawn(listed)
+
+
+_MemberTime = tuple[str, int]
+"""A member and a time: what happened to it up to then."""
+
+
+def _check_drawn_by(outcome: _MemberTime, members: Collection[str]) -> None:
+    """Refuse a member that isn't there."""
+    member, at = outcome
+    if member not in members:
+        raise UsageError(
+            f"--before {member}@{format_time(at)}: there is no member {shown(member)}",
+            advice=nearest(member, members) or f"members are {', '.join(sorted(members)[:_NAMED_MAX])}",
+        )
+
+
+def _outcome_at(text: str) -> _MemberTime:
+    member, at, time = text.rpartition("@")
+    if not at or not member:
+        raise UsageError(f"--before {text}: that isn't a member and a time", advice="write planner@2s")
+    return member, as_time(time, "a time for --before")
+
+
+def _is_recording(text: str) -> bool:
+    path = Path(text)
+    return path.suffix == ".mcap" or header_of(path) is not None
+
+
+def _of_recording(path: Path, options: RunOptions, outcome: _MemberTime | None) -> RunDraws:
+    if options != RunOptions():
+        raise UsageError(f"{path} is a recording, of a run that is over", advice="options are for a federation")
+    recording = intact(Recording(path))
+    if named := functions_in(recording.header.draws):
+        raise UsageError(
+            f"{path}: a function replaced draws, {shown(named[0])}, and a recording isn't trusted to name any",
+            advice="name the federation, with --draws",
+        )
+    if outcome is not None:
+        _check_drawn_by(outcome, recording.members())
+    warn("a recording doesn't have the draws that participants make; name the federation to list those, too")
+    return RunDraws(recorded_account(recording).sendings, recording.header.plan())
+
+
+def _of_target(target: str, options: RunOptions, outcome: _MemberTime | None) -> RunDraws:
+    ready = prepare(target, replace(options, executor=_IN_PROCESS) if target.endswith(TOML) else options)
+    if not isinstance(ready, ReadyFederation):
+        raise UsageError(f"draws have names in federations, and {target} is of the kind {ready.kind}")
+    if outcome is not None:
+        _check_drawn_by(outcome, ready.names)
+    own: list[Drawn] = []
+    ready.draws_heard = own.append
+    with ScratchFolder("draws") as folder:
+        file = Path(folder, "run.mcap")
+        recorder = ready.recorder(file)
+        with output_free_for(None, wanted=True):  # What participants print is no draw.
+            ready.run(recorder)
+        recorder.close()
+        sendings = recorded_account(Recording(file)).sendings
+        found = RunDraws(sendings, ready.plan(), ready.draws.functions.__getitem__)
+    for drawn in own:
+        found.add(drawn)
+    return found
+
+
+def _drawn_order(effect: DrawEffect) -> tuple[int, list[tuple[int, str]]]:
+    """Sort by time, and by name with numbers as such."""
+    drawn = effect.drawn
+    return drawn.at, [(int(part) if part.isdecimal() else -1, part) for part in drawn.name.split("/")]
+
+
+def _drawn_as_json(drawn: Drawn) -> dict[str, object]:
+    found: dict[str, object] = {
+        "name": drawn.name,
+        "at": drawn.at,
+        "distribution": distribution_text(drawn.distribution),
+        "value": drawn.value,
+    }
+    return found if drawn.value == drawn.natural else {**found, "instead_of": drawn.natural}
+
+
+def _show_drawn(listed: list[Drawn]) -> None:
+    console = PlainConsole()
+    rows = [
+        (
+            format_time(drawn.at),
+            cell(drawn.name),
+            distribution_text(drawn.distribution),
+            value_text(drawn.distribution, drawn.value)
+            + ("" if drawn.value == drawn.natural else f", instead of {value_text(drawn.distribution, drawn.natural)}"),
+        )
+        for drawn in listed
+    ]
+    widths = [max((len(row[place]) for row in rows), default=0) for place in range(3)]
+    for row in rows:
+        console.print("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]]))
+    if not rows:
+        console.print("no draws")
 
 
 # `worldline export`: write a recording in a form that other tools read.

@@ -16,9 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress
-from worldline.cli.options import PAGE, PageOptions, refuse_given, shelf_at, takes
-from worldline.cli.paging import page_of_ready
-from worldline.cli.runner import interruptible, recording_of, run_to_end
+from worldline.cli.options import PAGE, PageOptions, RecordingOptions, refuse_given, takes
+from worldline.cli.runner import interruptible, page_of_ready, recording_of, run_to_end
 from worldline.cli.search_story import OF_SEEDS, Searched, SeedsOptions, run_search
 from worldline.files.loading import pairs
 from worldline.files.saving import destination
@@ -129,8 +128,7 @@ class TrialOptions(Struct, frozen=True, kw_only=True):
 class NodesOutputs(Struct, frozen=True, kw_only=True):
     """How a run is shown, and where it is written to. Routes are drawn to `root`."""
 
-    record: Path | None = None
-    force: bool = False
+    recording: RecordingOptions = RecordingOptions()
     diagram: Path | None = None
     topology_plot: Path | None = None
     root: int = 0
@@ -140,7 +138,7 @@ class NodesOutputs(Struct, frozen=True, kw_only=True):
 
     @property
     def shows_one_run(self) -> bool:
-        return any((self.record, self.diagram, self.topology_plot, self.as_json))
+        return any((self.recording.record, self.diagram, self.topology_plot, self.as_json))
 
     def check(self) -> None:
         """Refuse what can't be written before anything has happened."""
@@ -417,7 +415,7 @@ def nodes(
     if search.keep is not None and (search.seeds is None or search.no_shrink):
         raise UsageError("--keep is about shrinking, and nothing is shrunk", advice="use --seeds, without --no-shrink")
     sourced = SourcedTrial(trial, source, seconds_max, save_to, target, options.parameters)
-    shelf = shelf_at(outputs.record, force=outputs.force)
+    shelf = outputs.recording.shelf()
     if save_to is not None:
         destination(save_to)
     outputs.check()

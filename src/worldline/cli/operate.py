@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
-from msgspec import Struct
 
 from worldline.cli.console import PlainConsole, print_json
-from worldline.cli.options import LISTEN, takes, token_in
+from worldline.cli.options import LISTEN, AccessOptions, takes, token_in
 from worldline.federation.address import parse_address
 from worldline.federation.environment import (
     ADDRESS,
@@ -49,15 +48,6 @@ ACCESS = f"""
 """
 
 
-class OperatorAccess(Struct, frozen=True, kw_only=True):
-    """What an operator presents, and trusts."""
-
-    token_file: Path | None = None
-    authority: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-
-
 _ADDRESS = re.compile(r"(?:tcp|tls|unix):.*|\[?[\w.:-]*\]?:\d+")
 
 
@@ -66,7 +56,7 @@ def is_noted(run: str) -> bool:
     return Path(run).suffix in (".mcap", ".timing")
 
 
-def connected(run: str | None, access: OperatorAccess) -> Operator:
+def connected(run: str | None, access: AccessOptions) -> Operator:
     """Connect to the run that is meant."""
     shown: dict[str, Any] = {"authority": access.authority, "certificate": access.certificate, "key": access.key}
     if run is not None and _ADDRESS.fullmatch(run):
@@ -121,7 +111,7 @@ _END_PATIENCE_S = 10.0
     """,
     ACCESS,
 )
-def end(run: str | None = None, *, at: str | None = None, now: bool = False, access: OperatorAccess) -> None:
+def end(run: str | None = None, *, at: str | None = None, now: bool = False, access: AccessOptions) -> None:
     """End a federation in good order: it has a result, as if it had been run with --until that time."""
     if at is not None and now:
         raise UsageError("--at and --now contradict each other", advice="use one")
@@ -143,7 +133,7 @@ def end(run: str | None = None, *, at: str | None = None, now: bool = False, acc
 
 
 @takes(_RUN, ACCESS)
-def pause(run: str | None = None, *, access: OperatorAccess) -> None:
+def pause(run: str | None = None, *, access: AccessOptions) -> None:
     """Hold a running federation where it is; its result stays the same.
 
     Participants that were allowed to go on still do so; none is allowed any more. `worldline resume` lets them go on.
@@ -159,7 +149,7 @@ def pause(run: str | None = None, *, access: OperatorAccess) -> None:
 
 
 @takes(_RUN, ACCESS)
-def resume(run: str | None = None, *, access: OperatorAccess) -> None:
+def resume(run: str | None = None, *, access: AccessOptions) -> None:
     """Let a federation go on that `worldline pause` or `worldline step` holds."""
     with connected(run, access) as operator:
         over = operator.resume()
@@ -186,7 +176,7 @@ def step(
     by: str | None = None,
     to: str | None = None,
     wait: float = _PATIENCE_S,
-    access: OperatorAccess,
+    access: AccessOptions,
 ) -> None:
     """Let a federation go on, to the next time at which a participant acts or as far as you say, and hold it there.
 

@@ -191,16 +191,22 @@ class PageOptions(Struct, frozen=True, kw_only=True):
     no_browser: bool = False
 
 
+class AccessOptions(Struct, frozen=True, kw_only=True):
+    """The token that both ends know, the certificate that this one presents, and the authority whose it trusts."""
+
+    token_file: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    authority: Path | None = None
+
+
 class ServerOptions(Struct, frozen=True, kw_only=True):
     """Where participants reach a run that is served, and what they have to present."""
 
     listen: str = LISTEN
-    token_file: Path | None = None
+    access: AccessOptions = AccessOptions()
     token_directory: Path | None = None
     operator_token_file: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-    authority: Path | None = None
 
 
 class RecordingOptions(Struct, frozen=True, kw_only=True):
@@ -215,13 +221,8 @@ class RecordingOptions(Struct, frozen=True, kw_only=True):
         if self.no_record and self.record is not None:
             raise UsageError("--record and --no-record contradict each other")
         place = default if self.record is None else self.record
-        return None if self.no_record else shelf_at(place, force=self.force)
+        if self.no_record or place is None:
+            return None
+        from worldline.recording import Shelf  # Here, since many runs aren't recorded.
 
-
-def shelf_at(place: Path | str | None, *, force: bool) -> Shelf | None:
-    """Return the place of a recording, if there is to be one."""
-    if place is None:
-        return None
-    from worldline.recording import Shelf  # Here, since many runs aren't recorded.
-
-    return Shelf(place, force=force)
+        return Shelf(place, force=self.force)

@@ -18,13 +18,12 @@ from msgspec.structs import replace as replace_fields
 
 from worldline.cli.console import PlainConsole, output_free_for, own_lines, progress, remark
 from worldline.cli.options import PAGE, PageOptions, RecordingOptions, takes, token_in
-from worldline.cli.paging import page_of_ready
-from worldline.cli.runner import conclusion, recording_of, run_to_end, timing_noted
+from worldline.cli.runner import conclusion, page_of_ready, recording_of, run_to_end, timing_noted
 from worldline.history.outcome import Outcome, Status, Watch
 from worldline.model import ModelError, UsageError, WorldlineError
 from worldline.model.blame import own_line_in, trace_of
 from worldline.model.text import printable_json
-from worldline.targets import FederationOptions, Ready, RunOptions, prepare
+from worldline.targets import Ready, RunOptions, prepare
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.ready import PYTHON
 
@@ -210,7 +209,6 @@ def run(
     options: RunOptions,
     recording: RecordingOptions,
     shown: ReportOptions,
-    federation: FederationOptions,
     paging: PageOptions,
     token_file: Path | None = None,
 ) -> None:
@@ -218,11 +216,11 @@ def run(
 
     Target, settings and seed determine the run; the executor doesn't affect it.
     """
-    if token_file is not None and not federation.without:
+    if options.federation.without:
+        federation = replace_fields(options.federation, token=token_in(token_file))
+        options = replace_fields(options, federation=federation)
+    elif token_file is not None:
         raise UsageError("--token-file is for participants that others start", advice="name them with --without")
-    if federation.without:
-        federation = replace_fields(federation, token=token_in(token_file))
-    options = replace_fields(options, federation=federation)
     _carry_out(target, lambda: prepare(target, options), recording, shown, paging)
 
 

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from worldline.cli.console import remark
+from worldline.cli.console import PlainConsole, remark
+from worldline.cli.options import PageOptions
 from worldline.history.observer import DEAD, UNDER_WAY, Observer
 from worldline.history.outcome import Outcome, Watch
 from worldline.lock.arbiter import DROPPED_BY_BUFFER, NEVER_TAKEN
-from worldline.model import Interrupted
-from worldline.model.text import counted
+from worldline.model import Interrupted, LossError
+from worldline.model.text import counted, printable
 
 if TYPE_CHECKING:
+    from worldline.federation.operator import Operator
     from worldline.recording import RunRecording, Shelf
     from worldline.recording.output import RecordingTarget
     from worldline.recording.writer import Recorder
     from worldline.targets import Ready
     from worldline.targets.federation import ReadyFederation
     from worldline.watch.live import LiveRun
+    from worldline.watch.server import PageServer
 
 
 # Ctrl-C, a request to terminate, a closed terminal: the first ends a run in good order, the next at once.
@@ -82,6 +86,93 @@ def interruptible() -> Iterator[None]:
 
     with Interruption() as interruption, interrupted_by(interruption, interrupt_here):
         yield
+
+
+# A run that goes on, shown on a page: `--watch`.
+
+
+@contextmanager
+def page_of(
+    name: str, room: str, seed: int, options: PageOptions, *, is_served: bool = False
+) -> Iterator[LiveRun | None]:
+    """Show a run on a page, if that is wanted: from before the run until its user ends it, however the run ends.
+
+    A run that `is_served` can be reached by operators, through the server in this process.
+    """
+    if not options.watch:
+        yield None
+        return
+    from worldline.watch.live import LiveRun  # Here, since few runs have one.
+    from worldline.watch.server import PageServer
+
+    facts = {"name": printable(name), "room": room, "seed": seed, "file": ""}
+    live = LiveRun(facts, _operator if is_served else None)
+    with PageServer([live.show], host=options.host, port=options.port) as server:
+        announce(server, options)
+        try:
+            yield live
+        except BaseException as error:
+            live.failed(error)
+            if not isinstance(error, Interrupted):
+                _stay(server, f"has failed ({error})")
+            raise
+        _stay(server, "is over")
+
+
+@contextmanager
+def page_of_ready(ready: Ready, options: PageOptions) -> Iterator[LiveRun | None]:
+    """Show what is ready to run on a page, if that is wanted; under MPI, the one process that speaks does."""
+    from worldline.targets.federation import ReadyFederation  # It is loaded by now, where there is one.
+
+    is_served = isinstance(ready, ReadyFederation) and ready.federation is None
+    with page_of(
+        ready.name, ready.kind, ready.seed, options if ready.is_main else PageOptions(), is_served=is_served
+    ) as page:
+        yield page
+
+
+def announce(server: PageServer, options: PageOptions) -> None:
+    """Say where a page is, and open it in a browser if there is one."""
+    import webbrowser  # Here, since few runs have a page.
+
+    from worldline.watch.server import LOOPBACK
+
+    if options.port and f":{options.port}/" not in server.url:
+        remark(f"port {options.port} is taken, so another one is used")
+    if options.host not in (LOOPBACK, "::1", "localhost"):
+        remark("the page is served without encryption to all who can reach this address and know its token")
+    PlainConsole().print(f"page: {server.url}  (Ctrl-C ends it)")
+    if not options.no_browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        with suppress(webbrowser.Error):
+            webbrowser.open(server.url)
+
+
+def _stay(server: PageServer, how: str) -> None:
+    """Let a page be looked at until its user ends it."""
+    with interruptible_quietly():
+        remark(f"the run {how}; its page stays at {server.url} until Ctrl-C")
+        signal.pause()
+
+
+@contextmanager
+def interruptible_quietly() -> Iterator[None]:
+    """Let Ctrl-C end what waits here: that is how it is meant to end."""
+    try:
+        with interruptible():
+            yield
+    except Interrupted:
+        pass
+
+
+def _operator() -> Operator:
+    """Connect to the run that this process serves."""
+    from worldline.federation.operator import Operator
+    from worldline.federation.registry import running
+
+    entry = next((each for each in running() if each.process == os.getpid()), None)
+    if entry is None:
+        raise LossError("the run doesn't listen yet")
+    return Operator(entry.address, token=entry.token, process=entry.process)
 
 
 # What is left of a run: its recording, and its timing beside that, if it is wanted.

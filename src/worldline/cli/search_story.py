@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from worldline.model.blame import trace_of
 from worldline.model.draws.distributions import DrawnValue
 from worldline.model.errors import Interrupted, Stuck, WorldlineError
 from worldline.model.text import counted
+from worldline.processes.executor import cores
 from worldline.search.day import USUAL_DAY, Day
 from worldline.search.properties import Happening, story_lines
 from worldline.search.searching import Recipe, Report, Tried, remarks_on, search_seeds
@@ -115,7 +115,7 @@ def _searched(room: Searched[T], options: SeedsOptions) -> Report:
             return search_seeds(
                 room.trial,
                 range(first, first + number),
-                workers=min(number, options.workers or processors()),
+                workers=min(number, options.workers or cores()),
                 recipe=room.recipe,
                 seconds_max=room.seconds_max,
                 keeps_going=options.keep_going,
@@ -123,11 +123,6 @@ def _searched(room: Searched[T], options: SeedsOptions) -> Report:
             )
         except KeyboardInterrupt:
             raise Interrupted(f"interrupted after {done:,} of {number:,} seeds") from None
-
-
-def processors() -> int:
-    """Return how many processors there are for us."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _show_report(console: Console, room: Searched[T], report: Report, *, keeps_going: bool) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from worldline.cli.console import warn
 from worldline.cli.options import (
@@ -20,9 +19,8 @@ from worldline.cli.options import (
     takes,
     token_in,
 )
-from worldline.cli.paging import page_of_ready
 from worldline.cli.run_federation import run_on_screen, say_drawn, screen_for
-from worldline.cli.runner import recording_of, timing_noted
+from worldline.cli.runner import page_of_ready, recording_of, timing_noted
 from worldline.federation.environment import OPERATOR_TOKEN
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server.limits import too_few_files
@@ -73,37 +71,36 @@ if TYPE_CHECKING:
 )
 def serve(
     file: Path,
-    access: ServerOptions,
+    serving: ServerOptions,
     options: RunOptions,
-    federation: FederationOptions,
     recording: RecordingOptions,
     paging: PageOptions,
     quiet: bool = False,
 ) -> None:
     """Serve one run of a federation to participants started elsewhere."""
-    ready = from_file(file, replace(options, federation=federation), starts=starts_none)
+    ready = from_file(file, options, starts=starts_none)
     assert ready.setup is not None
     for warning in ready.setup.warnings:
         warn(warning)
-    token = _tokens(access, ready.setup)
-    check_service(ready, access, token)
+    token = _tokens(serving, ready.setup)
+    check_service(ready, serving, token)
     shelf = recording.shelf(ready.recording)
     with timing_noted(ready, shelf, force=recording.force) as conclude, page_of_ready(ready, paging) as page:
-        outcome = serve_run(ready, access, token, shelf, quiet=quiet, page=page)
+        outcome = serve_run(ready, serving, token, shelf, quiet=quiet, page=page)
         conclude(outcome)
         if outcome.failure is not None:
             raise outcome.failure
 
 
-def check_service(ready: ReadyFederation, access: ServerOptions, token: str | dict[str, str] | None) -> None:
+def check_service(ready: ReadyFederation, serving: ServerOptions, token: str | dict[str, str] | None) -> None:
     """Refuse what can't be served like that."""
-    check_listening(access.listen, token, access.certificate, access.authority)
-    check_tokens(ready.plan(), token, token_in(access.operator_token_file, of_operator=True))
+    check_listening(serving.listen, token, serving.access.certificate, serving.access.authority)
+    check_tokens(ready.plan(), token, token_in(serving.operator_token_file, of_operator=True))
 
 
 def serve_run(
     ready: ReadyFederation,
-    access: ServerOptions,
+    serving: ServerOptions,
     token: str | dict[str, str] | None,
     shelf: Shelf | None,
     *,
@@ -113,12 +110,12 @@ def serve_run(
     """Serve a run to its end, to participants started elsewhere; show it, and record it."""
     sweep_scratch_folders()
     screen = screen_for(ready, shelf, quiet=quiet)
-    operator_token = token_in(access.operator_token_file, of_operator=True)
+    operator_token = token_in(serving.operator_token_file, of_operator=True)
     server: Server | None = None
 
     def run(observer: Observer | None, watch: Watch) -> FederationOutcome:
         nonlocal server
-        server = _server(ready, access, token, operator_token, observer)
+        server = _server(ready, serving, token, operator_token, observer)
         host = server.host
         host.arbiter.witness = ready.launching.witness
         ready.name_functions(host.arbiter)
@@ -151,7 +148,7 @@ def serve_run(
 
 def _server(
     ready: ReadyFederation,
-    access: ServerOptions,
+    serving: ServerOptions,
     token: str | dict[str, str] | None,
     operator_token: str | None,
     observer: Observer | None,
@@ -164,13 +161,13 @@ def _server(
         said = {"declared": declared, "on_loss": setup.on_loss, "limits": setup.limits}
     return Server(
         ready.plan(),
-        access.listen,
+        serving.listen,
         federation=ready.name,
         token=token,
         operator_token=operator_token,
-        certificate=access.certificate,
-        key=access.key,
-        authority=access.authority,
+        certificate=serving.access.certificate,
+        key=serving.access.key,
+        authority=serving.access.authority,
         observer=observer,
         journal=wanted.journal,
         pace=wanted.realtime,
@@ -178,12 +175,12 @@ def _server(
     )
 
 
-def _tokens(access: ServerOptions, setup: Setup) -> str | dict[str, str] | None:
+def _tokens(serving: ServerOptions, setup: Setup) -> str | dict[str, str] | None:
     """Read the token of all participants, or one for each."""
-    directory = access.token_directory
+    directory = serving.token_directory
     if directory is None:
-        return token_in(access.token_file)
-    if access.token_file is not None:
+        return token_in(serving.access.token_file)
+    if serving.access.token_file is not None:
         raise UsageError("--token-file is one token for all, and --token-directory one for each", advice="use one")
     if not directory.is_dir():
         raise UsageError(f"{directory} isn't a directory", advice="it has a file with a token for each participant")
@@ -255,7 +252,7 @@ def metasim() -> None:
 def metasim_serve(
     clients: list[str],
     options: ClientsOptions,
-    access: ServerOptions,
+    serving: ServerOptions,
     federation: FederationOptions,
     recording: RecordingOptions,
     paging: PageOptions,
@@ -274,11 +271,11 @@ def metasim_serve(
         encoding=options.encoding,
         options=RunOptions(federation=federation),
     )
-    token = token_in(access.token_file)
-    check_service(ready, access, token)
+    token = token_in(serving.access.token_file)
+    check_service(ready, serving, token)
     shelf = recording.shelf(ready.recording)
     with page_of_ready(ready, paging) as page:
-        serve_run(ready, access, token, shelf, quiet=quiet, page=page)
+        serve_run(ready, serving, token, shelf, quiet=quiet, page=page)
 
 
 def _rule(text: str, loss: float) -> Rule:

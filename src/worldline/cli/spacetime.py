@@ -14,9 +14,8 @@ from rich.console import Console
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, output_free_for, print_json, progress
-from worldline.cli.options import PAGE, PageOptions, refuse_given, shelf_at, takes
-from worldline.cli.paging import page_of_ready
-from worldline.cli.runner import recording_of, run_to_end
+from worldline.cli.options import PAGE, PageOptions, RecordingOptions, refuse_given, takes
+from worldline.cli.runner import page_of_ready, recording_of, run_to_end
 from worldline.files.loading import pairs
 from worldline.files.saving import destination
 from worldline.files.saving import save as save_file
@@ -64,19 +63,18 @@ class SpacetimeOutputs(Struct, frozen=True, kw_only=True):
 
     diagram: Path | None = None
     animation: Path | None = None
-    record: Path | None = None
-    force: bool = False
+    recording: RecordingOptions = RecordingOptions()
     is_checked: bool = False
     as_json: bool = False
     quiet: bool = False
 
     @property
     def needs_records(self) -> bool:
-        return self.is_checked or any((self.record, self.diagram, self.animation))
+        return self.is_checked or any((self.recording.record, self.diagram, self.animation))
 
     def check(self) -> None:
         """Refuse what can't be written before anything has happened."""
-        for path, suffix in ((self.record, ".mcap"), (self.diagram, ".svg"), (self.animation, ".html")):
+        for path, suffix in ((self.recording.record, ".mcap"), (self.diagram, ".svg"), (self.animation, ".html")):
             if path is not None and not destination(path).is_stream and path.suffix != suffix:
                 raise UsageError(f"{path} doesn't end in {suffix}", advice="its name says what it is")
 
@@ -278,7 +276,7 @@ def spacetime(
     if example == LIST and file is None:
         _list(PlainConsole())
         return
-    shelf = shelf_at(outputs.record, force=outputs.force)
+    shelf = outputs.recording.shelf()
     context.with_resource(output_free_for(shelf))
     if example is not None and example.endswith(_RECORDING) and file is None:
         refuse_given(context, _BESIDE_A_RECORDING, "a recording: its run is over")

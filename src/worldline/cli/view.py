@@ -1,23 +1,18 @@
-"""`worldline view`: look at a recording or a failure in a browser; and `--watch` for a run that goes on."""
+"""`worldline view`: look at a recording or a failure in a browser."""
 
 from __future__ import annotations
 
-import os
 import signal
-import webbrowser
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from worldline.cli.console import PlainConsole, remark
+from worldline.cli.console import remark
 from worldline.cli.options import PageOptions, takes
-from worldline.cli.runner import interruptible
+from worldline.cli.runner import announce, interruptible_quietly
 from worldline.federation.inprocess.trial import FederationTrial, in_words
-from worldline.federation.operator import Operator
-from worldline.federation.registry import running
 from worldline.history.outcome import Outcome
-from worldline.model import Interrupted, LossError, UsageError
+from worldline.model import UsageError
 from worldline.model.text import printable
 from worldline.nodes.shrinking import in_words as nodes_in_words
 from worldline.nodes.trace import NodeRecord
@@ -32,7 +27,7 @@ from worldline.targets import RunOptions
 from worldline.targets.trials import TrialRequest, is_saved_trial, load_trial_request, made_trial
 from worldline.watch.live import LiveRun
 from worldline.watch.recorded import recorded_show
-from worldline.watch.server import LOOPBACK, PageServer
+from worldline.watch.server import PageServer
 from worldline.watch.show import Show
 
 STEPS_MAX = 2000
@@ -85,7 +80,7 @@ def view(
 def _serve(shows: list[Show], content: dict[str, Any], page: PageOptions) -> None:
     """Serve a page until its user ends it."""
     with interruptible_quietly(), PageServer(shows, host=page.host, port=page.port, extras=content) as server:
-        _announce(server, page)
+        announce(server, page)
         signal.pause()
 
 
@@ -152,65 +147,3 @@ def _difference(a: Recording, b: Recording) -> dict[str, Any]:
         "at": None if cause is None else cause.parting.at,
         "chain": [{"member": step.member, "at": step.at} for step in found.chain()],
     }
-
-
-def _announce(server: PageServer, options: PageOptions) -> None:
-    if options.port and f":{options.port}/" not in server.url:
-        remark(f"port {options.port} is taken, so another one is used")
-    if options.host not in (LOOPBACK, "::1", "localhost"):
-        remark("the page is served without encryption to all who can reach this address and know its token")
-    PlainConsole().print(f"page: {server.url}  (Ctrl-C ends it)")
-    if not options.no_browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        with suppress(webbrowser.Error):
-            webbrowser.open(server.url)
-
-
-@contextmanager
-def interruptible_quietly() -> Iterator[None]:
-    """Let Ctrl-C end what waits here: that is how it is meant to end."""
-    try:
-        with interruptible():
-            yield
-    except Interrupted:
-        pass
-
-
-# A run that goes on, shown on a page: `--watch`.
-
-
-class LivePage:
-    """The page of a run, there from before the run until its user ends it, however the run ends.
-
-    One that `is_served` can be reached by operators, through the server in this process.
-    """
-
-    def __init__(self, name: str, room: str, seed: int, options: PageOptions, *, is_served: bool) -> None:
-        facts = {"name": printable(name), "room": room, "seed": seed, "file": ""}
-        self._run = LiveRun(facts, _operator if is_served else None)
-        self._options = options
-        self._server = PageServer([self._run.show], host=options.host, port=options.port)
-
-    def __enter__(self) -> LiveRun:
-        self._server.__enter__()
-        _announce(self._server, self._options)
-        return self._run
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        try:
-            if error is not None:
-                self._run.failed(error)
-            if not isinstance(error, Interrupted):
-                how = "is over" if error is None else f"has failed ({error})"
-                with interruptible_quietly():
-                    remark(f"the run {how}; its page stays at {self._server.url} until Ctrl-C")
-                    signal.pause()
-        finally:
-            self._server.__exit__(None, None, None)
-
-
-def _operator() -> Operator:
-    """Connect to the run that this process serves."""
-    entry = next((each for each in running() if each.process == os.getpid()), None)
-    if entry is None:
-        raise LossError("the run doesn't listen yet")
-    return Operator(entry.address, token=entry.token, process=entry.process)

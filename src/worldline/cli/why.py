@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, cell, print_json, warn
-from worldline.cli.operate import ACCESS, OperatorAccess, conclude, connected, is_noted
-from worldline.cli.options import takes
+from worldline.cli.operate import ACCESS, conclude, connected, is_noted
+from worldline.cli.options import AccessOptions, takes
 from worldline.federation.operator import Operator
 from worldline.files.saving import destination, save
 from worldline.lock.states import State
@@ -269,7 +269,7 @@ def why(
     every: float = _EVERY_S,
     at: str | None = None,
     no_advice: bool = False,
-    access: OperatorAccess,
+    access: AccessOptions,
 ) -> None:
     """Say who waits for whom in a running federation, through which links, for how long, and what the holder is doing.
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from worldline.cli.console import PlainConsole, progress, remark
-from worldline.cli.options import PAGE, PageOptions, shelf_at, takes, token_in
-from worldline.cli.paging import page_of
-from worldline.cli.runner import interruptible, recording_of, run_to_end
+from worldline.cli.options import PAGE, AccessOptions, PageOptions, RecordingOptions, takes, token_in
+from worldline.cli.runner import interruptible, page_of, recording_of, run_to_end
 from worldline.federation.address import parse_address
 from worldline.files.saving import save
 from worldline.history.observer import Observer
@@ -99,6 +98,16 @@ class CourseOptions(Struct, frozen=True, kw_only=True):
         return self.console == _STDIN
 
 
+class MeetingOptions(Struct, frozen=True, kw_only=True):
+    """Where the processes of a world find each other, if they don't connect by address alone."""
+
+    no_discovery: bool = False
+    interface: str = ""
+    meet: str = ""
+    discovery_listen: tuple[str, ...] = ()
+    discovery_connect: tuple[str, ...] = ()
+
+
 class NetworkOptions(Struct, frozen=True, kw_only=True):
     """What this process is in the network of a world, and how the others reach it."""
 
@@ -109,32 +118,26 @@ class NetworkOptions(Struct, frozen=True, kw_only=True):
     listen: str = _LISTEN
     name: str | None = None
     federation: str = FEDERATION
-    token_file: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-    authority: Path | None = None
+    access: AccessOptions = AccessOptions()
     patience: float = _PATIENCE_S
     heartbeat_limit: float = SILENCE_S
-    no_discovery: bool = False
-    interface: str = ""
-    meet: str = ""
-    discovery_listen: tuple[str, ...] = ()
-    discovery_connect: tuple[str, ...] = ()
+    meeting: MeetingOptions = MeetingOptions()
 
     @property
     def token(self) -> str | None:
-        return token_in(self.token_file)
+        return token_in(self.access.token_file)
 
     @property
     def discovery(self) -> DiscoveryOptions | None:
         """How processes find each other; without it, only by address."""
-        if self.no_discovery:
+        meeting = self.meeting
+        if meeting.no_discovery:
             return None
         return DiscoveryOptions(
-            interface=self.interface,
-            meeting_point=self.meet,
-            listen=self.discovery_listen,
-            connect=self.discovery_connect,
+            interface=meeting.interface,
+            meeting_point=meeting.meet,
+            listen=meeting.discovery_listen,
+            connect=meeting.discovery_connect,
             stale_s=self.heartbeat_limit,
         )
 
@@ -147,8 +150,8 @@ class NetworkOptions(Struct, frozen=True, kw_only=True):
             self.listen,
             federation=self.federation,
             token=self.token,
-            certificate=self.certificate,
-            key=self.key,
+            certificate=self.access.certificate,
+            key=self.access.key,
             patience_s=self.patience,
             silence_s=self.heartbeat_limit,
         )
@@ -202,7 +205,7 @@ class NetworkOptions(Struct, frozen=True, kw_only=True):
                 engine,
                 federation=self.federation,
                 token=self.token,
-                authority=self.authority,
+                authority=self.access.authority,
                 patience_s=self.patience,
                 silence_s=self.heartbeat_limit,
             )
@@ -225,13 +228,12 @@ class NetworkOptions(Struct, frozen=True, kw_only=True):
 class WorldOutputs(Struct, frozen=True, kw_only=True):
     """What a run leaves behind, and what is said of it meanwhile."""
 
-    record: Path | None = None
+    recording: RecordingOptions = RecordingOptions()
     record_every: int = 1
     paths: Path | None = None
     animation: Path | None = None
     hashes: Path | None = None
     interactions: Path | None = None
-    force: bool = False
     quiet: bool = False
 
     def say(self, text: str) -> None:
@@ -523,7 +525,7 @@ def world(
     if role is not None and network.local_secondaries is not None:
         raise UsageError("--local-secondaries starts all there is", advice="leave out --network-role")
     session = WorldSession(file, engine, description, course, network, secondaries, outputs)
-    session.run(shelf_at(outputs.record, force=outputs.force), paging)
+    session.run(outputs.recording.shelf(), paging)
 
 
 def _check(description: WorldDescription, engine: str) -> None:
@@ -546,7 +548,7 @@ def _refuse_on_secondary(course: CourseOptions, network: NetworkOptions, outputs
         "--console": course.console,
         "--replay-interactions": course.replay_interactions,
         "--local-secondaries": network.local_secondaries,
-        "--record": outputs.record,
+        "--record": outputs.recording.record,
         "--paths": outputs.paths,
         "--animation": outputs.animation,
         "--hashes": outputs.hashes,

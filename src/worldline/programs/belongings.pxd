@@ -7,13 +7,28 @@ cdef list _all_handlers
 cdef dict _variables
 
 
-cdef class Belongings:
+cdef class WorkingFolder:
     cdef str _process
-    cdef readonly str place
-    cdef readonly str came_from
-    cdef object _place_open
+    cdef readonly str path
+    cdef str _came_from
+    cdef object _open
+
+    cdef enter(self)
+    cdef leave(self)
+
+
+cdef class OwnModules:
+    cdef str _prefix
     cdef dict _names
     cdef dict _elsewhere
+
+    @cython.locals(modules=dict, elsewhere=dict)
+    cdef exchange(self)
+
+
+cdef class Belongings:
+    cdef readonly WorkingFolder folder
+    cdef readonly OwnModules modules
     cdef object _arguments
     cdef object _path
     cdef readonly str zone
@@ -28,8 +43,6 @@ cdef class Belongings:
 
     cpdef enter(self)
     cpdef leave(self)
-    @cython.locals(modules=dict, elsewhere=dict)
-    cdef _exchange_modules(self)
     cdef _exchange_settings(self, Belongings before)
     cdef _exchange_exported(self, bint is_entering)
 

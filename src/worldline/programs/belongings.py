@@ -10,11 +10,15 @@ import asyncio
 import logging
 import os
 import sys
+import sysconfig
 import threading
 import time
+import types
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from worldline.federation.participant.participant import surroundings
+from worldline.programs.escapes import is_refused
 from worldline.programs.reals import REAL, really
 
 if TYPE_CHECKING:
@@ -40,17 +44,100 @@ if not cython.compiled:  # Otherwise `belongings.pxd` imports those in C, which 
     asyncgen_hooks, set_asyncgen_hooks = sys.get_asyncgen_hooks, sys.set_asyncgen_hooks
 
 
-class Belongings:
-    """Those of one program. `modules` are its own: `__main__` and those that it has claimed."""
+class WorkingFolder:
+    """Where a program's relative paths begin. The process's own begin where they did, whenever the program waits."""
 
-    def __init__(self, folder: str, arguments: list[str], path: list[str]) -> None:
+    def __init__(self, path: str) -> None:
         self._process = REAL["os.getcwd"]()
-        self.place = ""  # Where relative paths begin,
-        self.came_from: str | None = None  # and where the process's own do, if elsewhere.
-        self._place_open: int | None = None  # A descriptor of a folder that it has changed to: it may remove that.
-        self._settle_in(folder)
+        self.path = path
+        self._came_from: str | None = None  # Where the process's begin, if elsewhere.
+        self._open: int | None = None  # A descriptor of a folder that it has changed to: it may remove that.
+        self._settle_in(path)
+
+    def enter(self) -> None:
+        if self._came_from is not None:
+            _chdir(self.path if self._open is None else self._open)
+
+    def leave(self) -> None:
+        if self._came_from is not None:
+            _chdir(self._came_from)
+
+    def change(self, folder: Any) -> None:
+        """Let relative paths begin elsewhere, also after other programs have run."""
+        _chdir(folder)
+        self._settle_in(REAL["os.getcwd"]())
+        self.close()
+        with really():
+            self._open = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
+
+    def close(self) -> None:
+        if self._open is not None:
+            REAL["os.close"](self._open)
+            self._open = None
+
+    def _settle_in(self, path: str) -> None:
+        self.path = path
+        self._came_from = self._process if self._process != path else None
+
+
+class OwnModules:
+    """The modules that a program has for itself: `__main__`, and those below its directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._prefix = str(directory) + os.sep
         self._names: dict[str, None] = {"__main__": None}
         self._elsewhere: dict[str, Any] | None = None  # Its modules, or the process's while it runs.
+
+    def owns(self, file: str | None) -> bool:
+        """Whether a module of this file is the program's own."""
+        return (
+            file is not None
+            and file.startswith(self._prefix)
+            and not file.startswith(_libraries)
+            and "site-packages" not in file
+        )
+
+    def claim(self, name: str) -> None:
+        """Take a module for the program's own that is about to be loaded."""
+        self._names[name] = None
+
+    def exchange(self) -> None:
+        """Let the process's modules be this program's; or, if they are, what they were before."""
+        if self._elsewhere is None:
+            self._elsewhere = self._set_apart()
+        modules, elsewhere = sys.modules, self._elsewhere
+        for name in self._names:
+            there, own = modules.pop(name, None), elsewhere.pop(name, None)
+            if own is not None:
+                modules[name] = own
+            if there is not None:
+                elsewhere[name] = there
+
+    def _set_apart(self) -> dict[str, Any]:
+        """Claim those of the process that are to be the program's own; return those that it has to begin with."""
+        libraries = _known_libraries.setdefault(self._prefix, {})
+        for name, module in list(sys.modules.items()):
+            if libraries.get(name) is module:
+                continue
+            is_own = self.owns(getattr(module, "__file__", None)) and not name.startswith("worldline")
+            if is_own or is_refused(name):  # What the process has loaded, the program can't.
+                self.claim(name)
+            else:
+                libraries[name] = module
+        return {"__main__": types.ModuleType("__main__")}  # A function has none of its own.
+
+
+_libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+# The modules of the process that aren't those of programs below a directory: there are a thousand, at each start.
+_known_libraries: dict[str, dict[str, types.ModuleType]] = {}
+
+
+class Belongings:
+    """Those of one program, which begins in a folder; its own modules are below a directory."""
+
+    def __init__(self, folder: str, directory: Path, arguments: list[str], path: list[str]) -> None:
+        self.folder = WorkingFolder(folder)
+        self.modules = OwnModules(directory)
         self._arguments = arguments
         self._path = path
         self.zone: str | None = "UTC"
@@ -67,57 +154,12 @@ class Belongings:
         """Let what a process has one of be this program's; its relative paths begin where the program's do."""
         if _occupant is not self:
             _occupy(self)
-        if self.came_from is not None:
-            _chdir(self.place if self._place_open is None else self._place_open)
+        self.folder.enter()
 
     def leave(self) -> None:
         """Let relative paths begin where they did before; all else stays until another comes."""
         self._loop, self._hooks = _running_loop(), asyncgen_hooks()
-        if self.came_from is not None:
-            _chdir(self.came_from)
-
-    # --- The folder ---
-
-    def change_folder(self, folder: Any) -> None:
-        """Let relative paths begin elsewhere, also after other programs have run."""
-        _chdir(folder)
-        self._settle_in(REAL["os.getcwd"]())
-        self._close_place()
-        with really():
-            self._place_open = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
-
-    def _settle_in(self, folder: str) -> None:
-        self.place = folder
-        self.came_from = self._process if self._process != folder else None
-
-    def _close_place(self) -> None:
-        if self._place_open is not None:
-            REAL["os.close"](self._place_open)
-            self._place_open = None
-
-    # --- Modules ---
-
-    def claim(self, name: str) -> None:
-        """Take a module for the program's own that is about to be loaded."""
-        self._names[name] = None
-
-    def set_modules_apart(self) -> dict[str, Any]:
-        """Claim those of the process that are to be the program's own; return those that it has to begin with."""
-        raise NotImplementedError
-
-    def _exchange_modules(self) -> None:
-        """Let the process's modules be this program's; or, if they are, what they were before."""
-        if self._elsewhere is None:
-            self._elsewhere = self.set_modules_apart()
-        modules, elsewhere = sys.modules, self._elsewhere
-        for name in self._names:
-            there, own = modules.pop(name, None), elsewhere.pop(name, None)
-            if own is not None:
-                modules[name] = own
-            if there is not None:
-                elsewhere[name] = there
-
-    # --- All else ---
+        self.folder.leave()
 
     def _exchange_settings(self, before: Belongings) -> None:
         """Let what a process has one of, and a program may change, be this program's; `before` keeps its own.
@@ -170,9 +212,9 @@ def _occupy(own: Belongings) -> None:
     if before is None:
         _note_process()
     else:
-        before._exchange_modules()
+        before.modules.exchange()
         before._exchange_exported(False)
-    own._exchange_modules()
+    own.modules.exchange()
     own._exchange_exported(True)
     own._exchange_settings(own if before is None else before)
     _run_loop(own._loop)
@@ -189,7 +231,7 @@ def vacate() -> None:
     if before is None:
         return
     _occupant = surroundings.give_back = None
-    before._exchange_modules()
+    before.modules.exchange()
     before._exchange_exported(False)
     before._exchange_settings(before)
     loop, hooks, thread = _process_loop

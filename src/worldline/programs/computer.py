@@ -17,9 +17,13 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Container, Iterable, Sequence
+from ctypes import PYFUNCTYPE, c_ulong, py_object, pythonapi
 from dis import opmap
+from functools import partial
 from itertools import count
 from random import Random
+from threading import get_ident
+from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 from worldline.federation.participant.participant import Participant
@@ -29,7 +33,6 @@ from worldline.model.errors import Stuck, UsageError
 from worldline.model.faults import ParticipantFault
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
-from worldline.programs import endings
 from worldline.programs.deadlocks import Inside, is_deadlock, waits_in_words
 from worldline.programs.ports import Directory
 from worldline.programs.reals import EPOCH_NS, here
@@ -71,6 +74,27 @@ class Unwinding(BaseException):
         super().__init__(str(failure))
         self.failure = failure
         self.__traceback__ = failure.__traceback__
+
+
+class ProgramEnd:
+    """What has ended it all, which is raised again and again (K2)."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = Unwinding(error) if isinstance(error, Exception) else error
+        self._raised_at: Any = None  # Where it was raised first, as a traceback.
+        self._count = 0
+
+    def as_raised_first(self) -> BaseException:
+        """Return it without the frames of all the times since."""
+        self._raised_at = self._raised_at or self.error.__traceback__
+        return self.error.with_traceback(self._raised_at)
+
+    def raise_again(self) -> NoReturn:
+        """A program may go on for ever after whatever is raised, as Twisted does: then it goes on no more."""
+        self._count += 1
+        if self._count > _ENDS_MAX:
+            end_thread()
+        raise self.as_raised_first()
 
 
 class ProgramThread:
@@ -163,8 +187,7 @@ class Computer:
         self.participant = participant
         self.stack = Stack(participant.name, Directory(names), participant.incarnation, participant.payload_max)
         self.stack.now = participant.now
-        self.over: BaseException | None = None
-        self._over_at: Any = None  # Where that was raised first, as a traceback.
+        self.over: ProgramEnd | None = None
         self.signals = Signals()
         self.draws = ProgramDraws(participant.stream("program").getrandbits(128))
         self.workspace: Any = None
@@ -175,7 +198,6 @@ class Computer:
         self.held: set[Any] = set()  # The locks of libraries that the program holds.
         self.choose_next = choose_next
         self._spinning = Spinning()
-        self._ends = 0  # How often it was raised that all is over.
         self._idle = ""  # What was said of its program's waits, none of which ends.
 
     def __repr__(self) -> str:
@@ -244,12 +266,12 @@ class Computer:
         """
         if (thread := here.thread) is not None:
             if self.over is not None:
-                self.end_again()
+                self.over.raise_again()
             found: T | None = ready()
             return thread.wait(ready, deadline, inside) if found is None else found
         while True:
             if self.over is not None:
-                self.end_again()
+                self.over.raise_again()
             if (found := ready()) is not None:
                 return found
             if self.threads and self._run_threads():
@@ -310,7 +332,7 @@ class Computer:
     def _go_on(self, deadline: int | None) -> None:
         """Let time pass until something arrives, a timer runs out or the deadline comes."""
         if self.over is not None:
-            self.end_again()
+            self.over.raise_again()
         self._spinning.time_has_passed()
         limit = min(_NEVER if deadline is None else deadline, self.signals.alarm_at)
         for thread in self.threads:
@@ -388,9 +410,10 @@ class Computer:
             self._go_on(None)
 
     def _let_go(self) -> None:
-        """Let what its last program has left end with it: threads that don't keep it alive, loops, sockets."""
+        """Let what its last program has left end with it: a line, threads that don't keep it alive, loops, sockets."""
+        self.output.finish()
         self.abandon()
-        self.over, self._over_at, self._ends = None, None, 0
+        self.over = None
         self.loops, self.threads, self.signals, self._idle = [], [], Signals(), ""
         self.stack.close_all()
 
@@ -408,32 +431,15 @@ class Computer:
     def refuse(self, what: str, advice: str) -> NoReturn:
         """End the run, since the program does what isn't simulated; at the line that does it."""
         if self.over is not None:
-            self.end_again()
+            self.over.raise_again()
         self.end(UsageError(what, participant=self.name, at=self.stack.now, advice=advice))
 
     # --- The end ---
 
     def end(self, error: BaseException) -> NoReturn:
         """End it all with this error."""
-        self.over = Unwinding(error) if isinstance(error, Exception) else error
-        raise self.over
-
-    def end_again(self) -> NoReturn:
-        """Raise what has ended it all (K2), as it was raised first: without the frames of all the times since.
-
-        A program may go on for ever after whatever is raised, as Twisted does: then it goes on no more.
-        """
-        self._ends += 1
-        if self._ends > _ENDS_MAX:
-            endings.end_thread()
-        raise self.ending
-
-    @property
-    def ending(self) -> BaseException:
-        """What has ended it all."""
-        assert self.over is not None
-        self._over_at = self._over_at or self.over.__traceback__
-        return self.over.with_traceback(self._over_at)
+        self.over = ProgramEnd(error)
+        raise self.over.error
 
     def wait_for_threads(self, awaited: Callable[[ProgramThread], bool]) -> None:
         """Wait for the threads that a program doesn't end without."""
@@ -441,14 +447,14 @@ class Computer:
 
     def finish_output(self) -> None:
         """Show and log what was printed last."""
-        self.output.finish(getattr(sys.stdout, "real", sys.stdout))
+        self.output.finish()
         if self.over is None:
             self._log_output()
 
     def abandon(self) -> None:
         """Let go of everything, now that all is over."""
         if self.over is None:
-            self.over = RunEnded()
+            self.over = ProgramEnd(RunEnded())
         was, here.computer = here.computer, None
         for thread in self.threads:
             thread.strand.break_off()
@@ -463,13 +469,13 @@ class Computer:
 
     def enter(self) -> None:
         """Let what the program's thread has be this program's."""
-        self.workspace.enter()
+        self.workspace.belongings.enter()
         here.computer = self
 
     def leave(self) -> None:
         """Let another program have the thread."""
         here.computer = None
-        self.workspace.leave()
+        self.workspace.belongings.leave()
 
 
 class Signals:
@@ -568,3 +574,39 @@ class Signals:
         if origin is None or not self._was_interrupted:
             return False
         return origin.tb_frame.f_code.co_code[origin.tb_lasti] == _RAISE
+
+
+# --- A program that goes on though all is over ---
+
+# It catches whatever is raised, in one of its threads. Where it goes on, at whatever line of Python, `ThreadEnding` is
+# raised: also where one was caught. So none of what the program's functions do comes to anything, until all of them
+# have ended.
+
+
+class ThreadEnding(BaseException):
+    """Ends the functions of a program, one after the other.
+
+    `sys.settrace` puts an end to it, and may raise the last one.
+    """
+
+
+# It is called at each line, as a debugger is. What that raises would be the last that it raises; and in a function of
+# Python's, an error that is to be raised soon would be raised there. So it is the one of C, which ignores what it is
+# told besides: frame, event and argument.
+_raise_soon = PYFUNCTYPE(None, c_ulong, py_object, *(py_object,) * 3)(("PyThreadState_SetAsyncExc", pythonapi))
+
+
+_OUTERMOST = ("_run", "live")  # Our own functions, in `machine` and `threads`, that let programs run.
+
+
+def end_thread() -> None:
+    """Let the program's functions that are being called in this thread end, and any that they call on their way."""
+    stop = partial(_raise_soon, get_ident(), ThreadEnding)
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if not str(frame.f_globals.get("__name__")).startswith("worldline."):
+            frame.f_trace = stop
+        elif frame.f_code.co_name in _OUTERMOST:
+            break
+        frame = frame.f_back
+    sys.settrace(stop)

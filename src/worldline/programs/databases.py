@@ -102,6 +102,8 @@ class _Guard:
             if not all(map(_may_attach, names or [os.sep])):
                 self.refused = "a database that it attaches" if what is None else database_file(what)
                 return _sqlite3.SQLITE_DENY
+            for file in filter(None, map(database_file, names)):
+                here.computer.workspace.note_database(file)
         return _sqlite3.SQLITE_OK if self.own is None else self.own(action, what, *rest)
 
 
@@ -117,7 +119,7 @@ def _patiently(connection: Any, ask: Callable[[], Any]) -> Any:
     """Return what SQLite answers, once no other connection is in the way; or have its error when patience is up."""
     computer, until = here.computer, None
     if computer is not None and computer.over is not None:
-        computer.end_again()
+        computer.over.raise_again()
     while True:
         try:
             return ask()

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from worldline.programs.pipes import pair
+from worldline.programs.endpoints import pair
 from worldline.programs.ports import failure
 from worldline.programs.reals import for_programs, here, stands_in
 from worldline.programs.sockets import Socket

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from worldline.programs.reals import here
+from worldline.programs.reals import here, in_folder
 
 _REASONS = {
     "processes": (
@@ -54,7 +54,7 @@ def check_read(path: Any, *_: Any) -> None:
     computer = here.computer
     if not isinstance(path, str | bytes | os.PathLike) or "files" in computer.workspace.allowed:
         return
-    whole = os.path.join(computer.workspace.place, os.fsdecode(path))  # noqa: PTH118 - it is asked for each file
+    whole = os.path.join(computer.workspace.belongings.folder.path, os.fsdecode(path))  # noqa: PTH118 - it is asked for each file
     if f"{os.path.normpath(whole)}/".startswith(_OF_HOST):
         raise FileNotFoundError(errno.ENOENT, "A simulated computer has no /proc and no /sys", path)
 
@@ -92,7 +92,7 @@ def check_library(name: str) -> None:
         )
 
 
-def _change(path: Any, *_: Any) -> None:
+def _change(path: Any) -> None:
     """Refuse to change a file that isn't the program's own; what Python compiles for itself is no matter."""
     file = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
     if not file or file in _HARMLESS or "__pycache__" in file:
@@ -111,15 +111,19 @@ def refuse_to_write(what: str) -> None:
     here.computer.refuse(f"it writes to {what}, which isn't on its disk", _WRITES)
 
 
-def _change_existing(path: Any, *_: Any) -> None:
+def _change_existing(path: Any) -> None:
     """Refuse to change a file that is there; where none is, Python says so itself."""
     if isinstance(path, str | bytes | os.PathLike) and os.path.lexists(path):
         _change(path)
 
 
-def _set_times(path: Any, times: Any, ns: Any, *_: Any) -> None:
+def _set_mode(path: Any, _: int, folder: int = -1) -> None:
+    _change_existing(in_folder(path, folder))
+
+
+def _set_times(path: Any, times: Any, ns: Any, folder: int = -1) -> None:
+    path, computer = in_folder(path, folder), here.computer
     _change_existing(path)
-    computer = here.computer
     if isinstance(path, int):
         return
     if ns or times:
@@ -135,31 +139,36 @@ def _truncate(path: Any, *_: Any) -> None:
 
 
 def _remove(path: Any, folder: int = -1) -> None:
+    path = in_folder(path, folder)
     _change_existing(path)
-    here.computer.workspace.note_removal(path, folder)
+    here.computer.workspace.note_removal(path)
 
 
 def _rename(one: Any, other: Any, folder: int = -1, to: int = -1) -> None:
+    one, other = in_folder(one, folder), in_folder(other, to)
     _change_both(one, other)
-    here.computer.workspace.note_rename(one, other, folder, to)
+    here.computer.workspace.note_rename(one, other)
 
 
 def _link(one: Any, other: Any, folder: int = -1, to: int = -1) -> None:
+    one, other = in_folder(one, folder), in_folder(other, to)
     _change_both(one, other)
-    here.computer.workspace.note_link(one, other, folder, to)
+    here.computer.workspace.note_link(one, other)
 
 
 def _link_symbolically(one: Any, other: Any, folder: int = -1) -> None:
+    other = in_folder(other, folder)
     _change_both(one, other)
-    here.computer.workspace.note_making(other, folder)
+    here.computer.workspace.note_making(other)
 
 
 def _make_folder(path: Any, _: int, folder: int = -1) -> None:
+    path = in_folder(path, folder)
     _change(path)
-    here.computer.workspace.note_making(path, folder)
+    here.computer.workspace.note_making(path)
 
 
-def _change_both(one: Any, other: Any, *_: Any) -> None:
+def _change_both(one: Any, other: Any) -> None:
     _change(one)
     _change(other)
 
@@ -196,7 +205,7 @@ _EVENTS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(_READING, check_read),
     "os.mkdir": _make_folder,
     **dict.fromkeys(("os.remove", "os.rmdir"), _remove),
-    "os.chmod": _change_existing,
+    "os.chmod": _set_mode,
     "os.truncate": _truncate,
     "os.utime": _set_times,
     "os.rename": _rename,
@@ -211,14 +220,15 @@ _EVENTS: dict[str, Callable[..., None]] = {
 }
 
 
-def _audit(event: str, given: tuple[Any, ...]) -> None:
+def audit(event: str, given: tuple[Any, ...]) -> None:
+    """Look at what a program is about to do, as Python tells it."""
     computer = here.computer
     if computer is None or event not in _EVENTS:
         return
     if computer.over is None:
         _EVENTS[event](*given)
     elif not _is_harmless(event, given):  # What a program that was killed does on its way out never happened.
-        computer.end_again()
+        computer.over.raise_again()
 
 
 def _is_harmless(event: str, given: tuple[Any, ...]) -> bool:
@@ -244,7 +254,7 @@ def install() -> None:
     import _posixsubprocess
     import subprocess
 
-    sys.addaudithook(_audit)
+    sys.addaudithook(audit)
     _refusing(_posixsubprocess, "fork_exec", "processes")
     _refusing(subprocess.Popen, "__init__", "processes")  # Before it makes pipes, which lead nowhere.
     subprocess._fork_exec = _posixsubprocess.fork_exec  # type: ignore[attr-defined]

@@ -18,9 +18,9 @@ from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import Program, is_normal_end
 from worldline.federation.participant.sometimes import draw_for
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.programs import disk, endings, escapes, loggers, loop, standins, threads, tls, workspace
+from worldline.programs import disk, escapes, loop, standins, threads, tls, workspace
 from worldline.programs.belongings import vacate
-from worldline.programs.computer import Computer, ProgramKilled, Unwinding
+from worldline.programs.computer import Computer, ProgramKilled, ThreadEnding, Unwinding
 from worldline.programs.entries import MachineEntry, checked_escapes, script_of, topics_of
 from worldline.programs.workspace import Workspace, hide_output, show_output
 
@@ -162,19 +162,21 @@ def _run(computer: Computer, software: Software) -> ProgramKilled | None:
                 raise
             interrupted = ProgramKilled("SIGINT")
         computer.wait_for_threads(threads.is_awaited)
+        for each in computer.loops:
+            each.say_unheard()
         computer.workspace.finish()
     except BaseException:
         if computer.over is None:
             raise
         try:
             sys.settrace(trace)
-        except endings.ThreadEnding:
+        except ThreadEnding:
             sys.settrace(trace)
-    if isinstance(computer.over, ProgramKilled):
-        return computer.over
-    if computer.over is not None:
-        raise computer.ending
-    return interrupted
+    if computer.over is None:
+        return interrupted
+    if isinstance(computer.over.error, ProgramKilled):
+        return computer.over.error
+    raise computer.over.as_raised_first()
 
 
 def install() -> None:
@@ -185,7 +187,6 @@ def install() -> None:
         loop.install()
         threads.install()
         escapes.install()
-        loggers.install()
         tls.install()
         workspace.install()
 

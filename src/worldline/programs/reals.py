@@ -99,3 +99,10 @@ def real_path(path: str) -> str:
     """Return where a path really leads."""
     with really():
         return os.path.realpath(path)
+
+
+def in_folder(path: Any, folder: int) -> Any:
+    """Return a path that begins in a folder, given by its descriptor, without that; -1: it begins where others do."""
+    if folder < 0:
+        return path
+    return os.path.join(real_path(f"/proc/self/fd/{folder}"), os.fsdecode(path))  # noqa: PTH118 - as all paths here

@@ -11,7 +11,7 @@ from typing import Any
 
 from worldline.programs.computer import Computer
 from worldline.programs.deadlocks import ANY_TASK
-from worldline.programs.pipes import PipeEnd
+from worldline.programs.endpoints import PipeEnd
 from worldline.programs.ports import failure
 from worldline.programs.reals import REAL, here
 from worldline.programs.stack import Endpoint, Watches

@@ -13,9 +13,8 @@ from contextlib import suppress
 from typing import Any
 
 from worldline.programs.computer import Computer
-from worldline.programs.datagrams import DatagramSocket
 from worldline.programs.deadlocks import ANY_THREAD
-from worldline.programs.pipes import LocalSocket, PipeEnd, pair
+from worldline.programs.endpoints import DatagramSocket, LocalSocket, PipeEnd, pair
 from worldline.programs.ports import ANY, BROADCAST, LOOPBACK, failure, is_address
 from worldline.programs.reals import REAL, here, really
 from worldline.programs.stack import Endpoint, StreamSocket
@@ -33,6 +32,11 @@ _collecting = False
 def _note_collection(phase: str, _: object) -> None:
     global _collecting
     _collecting = phase == "start"
+
+
+def is_collecting() -> bool:
+    """Whether it is the garbage collector that something is called by: when that comes by isn't determined."""
+    return _collecting
 
 
 gc.callbacks.append(_note_collection)
@@ -137,7 +141,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
         computer = self._computer
         while True:
             if computer.over is not None:
-                computer.end_again()
+                computer.over.raise_again()
             try:
                 return operation()
             except BlockingIOError:
@@ -153,7 +157,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
 
     def _check_going(self) -> None:
         if self._computer.over is not None:
-            self._computer.end_again()
+            self._computer.over.raise_again()
 
     def _check_open(self) -> None:
         if self._descriptor < 0:  # One that is closed stays open below for the files that were made of it.
@@ -377,7 +381,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
     def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
         return int(self._sendfile_use_send(file, offset, count))
 
-    # --- Ending ---
+    # --- ProgramEnd ---
 
     def shutdown(self, how: int) -> None:
         self._check_open()

@@ -4,7 +4,7 @@ The stack neither reads a clock nor sends. Its owner sets `now`, hands over what
 (`pass_time`) up to `due`, and takes what is to be sent (`take_outgoing`). Calls of programs never wait: what would have
 to wait raises `BlockingIOError`, as a socket that doesn't block does. Errors are those that Linux gives, by number.
 
-This module is compiled, since every segment of a connection goes through it; `datagrams`, `pipes` and `ports` aren't.
+This module is compiled, since every segment of a connection goes through it; `endpoints` and `ports` aren't.
 
 S1. Everything written at one moment goes out when `take_outgoing` is called, in the order in which connections had
     something to say.
@@ -289,7 +289,7 @@ class StreamSocket(Endpoint):
             return b""
         raise failure(errno.EAGAIN)
 
-    # --- Ending ---
+    # --- ProgramEnd ---
 
     def shut_down(self, reading: bool, writing: bool) -> None:
         if self.accepted is not None:

@@ -1,4 +1,4 @@
-"""What stands in for Python's clocks, sleep, randomness, signals and output where a computer's program runs.
+"""What stands in for Python's clocks, sleep, randomness, signals and loggers where a computer's program runs.
 
 Each of them asks whose program runs in this thread. Where none does, the real thing is used: a process may have a
 server, a test or a debugger beside its programs. They are in place while any program runs in the process, also in
@@ -11,6 +11,7 @@ import atexit
 import ctypes
 import datetime
 import gc
+import logging
 import os
 import random
 import select
@@ -56,7 +57,7 @@ def _of_now(real: Callable[..., Any], place: int, now: Callable[[float], Any]) -
 
 
 def _tzset(computer: Any) -> None:
-    computer.workspace.change_zone(os.environ.get("TZ", "UTC"))
+    computer.workspace.belongings.change_zone(os.environ.get("TZ", "UTC"))
 
 
 # Of the class itself: it has to stay the one that C code makes, and that types are compared with by identity.
@@ -255,7 +256,7 @@ def _exit(computer: Any, code: int) -> None:
 
 def _putenv(computer: Any, name: Any, value: Any) -> None:
     """Export a variable: `os.environ` calls this, too."""
-    computer.workspace.export(os.fsencode(name), None if value is None else os.fsencode(value))
+    computer.workspace.belongings.export(os.fsencode(name), None if value is None else os.fsencode(value))
 
 
 _real_register = atexit.register
@@ -273,6 +274,82 @@ def _register(function: Callable[..., Any], /, *given: Any, **named: Any) -> Any
 def _unregister(computer: Any, function: Callable[..., Any]) -> None:
     registered = computer.workspace.at_exit
     registered[:] = [each for each in registered if each[0] != function]
+
+
+# --- Loggers ---
+
+# What a program says of a logger, its level, handlers and filters, holds on its own computer. A logger is one object in
+# a process, since libraries keep theirs from when they are loaded. So each computer has its own state of it. The root's
+# begins as in a new process, and others' as their libraries have left them.
+
+LoggerState = dict[str, Any]
+"""What a computer has of a logger, by attribute."""
+
+
+def _logger_state(logger: Any, given: LoggerState) -> LoggerState:
+    """Return where what is said of a logger is kept now; `given` is what holds if nothing was said."""
+    computer = here.computer
+    if computer is None or computer.draws.importing:
+        shared: LoggerState = vars(logger)
+        return shared
+    states: dict[Any, LoggerState] = computer.workspace.loggers
+    if (found := states.get(logger)) is None:
+        there = given if logger is logging.root else given | vars(logger)
+        found = states[logger] = {name: _copied(there[name]) for name in given}
+        found["_cache"] = {}  # What the process's root lets through, the program's may not.
+        if logger is logging.root:
+            found["level"] = logging.WARNING
+    return found
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if isinstance(value, list | dict) else value
+
+
+class _Given:
+    """An attribute that a logger has from the first time it is asked for it: a program may have made the logger."""
+
+    def __init__(self, name: str, given: Any) -> None:
+        self._name = name
+        self._given = given
+
+    def __get__(self, logger: Any, owner: Any = None) -> Any:
+        if logger is None:
+            raise AttributeError(f"type object {owner.__name__!r} has no attribute {self._name!r}")
+        return vars(logger).setdefault(self._name, _copied(self._given))
+
+
+class _Own:
+    """An attribute of loggers of which each computer has its own."""
+
+    def __init__(self, name: str, given: LoggerState) -> None:
+        self._name = name
+        self._given = given
+
+    def __get__(self, logger: Any, owner: Any = None) -> Any:
+        if logger is None:
+            raise AttributeError(f"type object {owner.__name__!r} has no attribute {self._name!r}")
+        state = _logger_state(logger, self._given)
+        try:
+            return state[self._name]
+        except KeyError:  # A program has made it, and now something outside of one uses it.
+            return state.setdefault(self._name, _copied(self._given[self._name]))
+
+    def __set__(self, logger: Any, value: Any) -> None:
+        _logger_state(logger, self._given)[self._name] = value
+
+
+_OF_LOGGERS: dict[Any, LoggerState] = {
+    logging.Logger: {
+        "level": logging.NOTSET,
+        "propagate": True,
+        "disabled": False,
+        "handlers": [],
+        "filters": [],
+        "_cache": {},
+    },
+    logging.Manager: {"_disable": 0},
+}
 
 
 # --- Putting them in place, and taking them away ---
@@ -356,6 +433,10 @@ def install() -> None:
             swaps.state(module, name, stand_in)
     _RealRandom.seed = _seed
     random._inst.__class__ = CallersRandom
+    for owner, given in _OF_LOGGERS.items():
+        for name, value in given.items():
+            setattr(owner, name, _Given(name, value))
+            swaps.state(owner, name, _Own(name, given), everywhere=False)
     for name in _DRAWS:
         swaps.state(random, name, getattr(random._inst, name))
     assert asyncio is not None

@@ -26,9 +26,9 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from worldline.programs.escapes import check_read
-from worldline.programs.pipes import PipeEnd
-from worldline.programs.reals import REAL, for_programs, here, real_path, really
+from worldline.programs.endpoints import PipeEnd
+from worldline.programs.escapes import audit, check_read
+from worldline.programs.reals import REAL, for_programs, here, in_folder, real_path, really
 
 
 def _constant(value: Any) -> Callable[..., Any]:
@@ -116,9 +116,27 @@ def _stat(name: str) -> Callable[..., Any]:
             kind = stat.S_IFIFO if isinstance(computer.stack.endpoint(file), PipeEnd) else stat.S_IFSOCK
             return os.stat_result((kind | 0o600, file, 0, 1, 0, 0, 0, 0, 0, 0))
         check_read(file)
-        return computer.workspace.ages.shown(file, REAL[f"os.{name}"](file, *given, **named))
+        real = REAL[f"os.{name}"](file, *given, **named)
+        return computer.workspace.ages.shown(in_folder(file, _descriptor(named.get("dir_fd"))), real)
 
     return shown
+
+
+def _open(real: Callable[..., int]) -> Callable[..., int]:
+    """Stand in for `os.open`, since Python doesn't tell of the folder in which a path begins."""
+
+    def opened(_: Any, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if dir_fd is None:
+            return real(path, flags, mode)
+        audit("open", (in_folder(os.fspath(path), dir_fd), None, flags))
+        with really():
+            return real(path, flags, mode, dir_fd=dir_fd)
+
+    return opened
+
+
+def _descriptor(dir_fd: int | None) -> int:
+    return -1 if dir_fd is None else dir_fd
 
 
 class FileAges:
@@ -155,10 +173,10 @@ class FileAges:
         plain = (real.st_mode, *numbers, real.st_nlink, real.st_uid, real.st_gid, size, whole, whole, whole)
         return os.stat_result(plain, {**rest, **times})
 
-    def note_removal(self, path: Any, folder: int = -1) -> None:
+    def note_removal(self, path: Any) -> None:
         """Note that the program is about to remove the last link to a file, or a folder."""
         with suppress(OSError), really():
-            real = os.lstat(path, dir_fd=None if folder < 0 else folder)
+            real = os.lstat(path)
             if real.st_nlink == 1 or stat.S_ISDIR(real.st_mode):
                 self._removed.add((real.st_dev, real.st_ino))
 
@@ -333,11 +351,12 @@ def stand_ins() -> dict[Any, dict[str, Any]]:
             "sched_getaffinity": _constant({0}),
             "getppid": _constant(1),
             **dict.fromkeys(("getpgrp", "getpgid", "getsid"), lambda computer, *_: computer.pid),
-            "chdir": lambda computer, path: computer.workspace.change_folder(path),
-            "fchdir": lambda computer, fd: computer.workspace.change_folder(fd),
+            "chdir": lambda computer, path: computer.workspace.belongings.folder.change(path),
+            "fchdir": lambda computer, fd: computer.workspace.belongings.folder.change(fd),
             "uname": _uname,
             "sysconf": _sysconf,
             "getrandom": _getrandom,
+            "open": _open(os.open),
             **{name: _stat(name) for name in ("stat", "lstat", "fstat")},
             "listdir": _listdir,
             "readlink": _readlink,

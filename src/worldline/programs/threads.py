@@ -22,8 +22,7 @@ from typing import Any
 
 from worldline.federation.inprocess.strand import ThreadStrand
 from worldline.federation.participant.sometimes import draw_for
-from worldline.programs import endings
-from worldline.programs.computer import Computer, ProgramThread
+from worldline.programs.computer import Computer, ProgramThread, ThreadEnding
 from worldline.programs.reals import for_programs, here, really
 from worldline.programs.standins import swaps
 
@@ -192,7 +191,7 @@ def _begin(computer: Computer, body: Callable[[], Any], thread: Any) -> int:
             if computer.over is not None:
                 try:
                     sys.settrace(None)
-                except endings.ThreadEnding:
+                except ThreadEnding:
                     sys.settrace(None)
                 _active.pop(computer.ident + made.number, None)
             here.computer = here.thread = None

@@ -116,6 +116,71 @@ class _Wire:
             raise TimeoutError("The write operation timed out") from None
 
 
+class _Records:
+    """The records of a connection, on what carries them: those to be sent, and those that have come."""
+
+    def __init__(self, carrier: _Memory | _Wire, is_servers: bool) -> None:
+        self.carrier = carrier
+        self._is_servers = is_servers
+        self.has_said_close, self.has_heard_close = False, False
+        self._raw, self._unsent = bytearray(), bytearray()
+
+    def put(self, kind: int, data: Any) -> None:
+        for start in range(0, len(data), _RECORD_MAX):
+            part = data[start : start + _RECORD_MAX]
+            self._unsent += _HEADER.pack(kind, _VERSION, len(part))
+            self._unsent += part
+
+    def flush(self) -> None:
+        while self._unsent:
+            del self._unsent[: self.carrier.send(self._unsent)]
+
+    def say(self, kind: int, data: Any) -> None:
+        self.put(kind, data)
+        self.flush()
+
+    def say_close(self) -> None:
+        """Say that this end has nothing more to say; goes on from where it had to wait."""
+        if not self.has_said_close:
+            self.has_said_close = True
+            self.put(_ALERT, _CLOSE)
+        self.flush()
+
+    def next(self) -> tuple[int, bytes]:
+        """Return the next record, once it is whole."""
+        self._fill(_HEADER.size)
+        kind, version, size = _HEADER.unpack_from(self._raw)
+        if version != _VERSION or kind not in (_ALERT, _HANDSHAKE, _DATA):
+            if self._is_servers and bytes(self._raw[:4]) in (b"GET ", b"POST", b"HEAD", b"PUT "):
+                raise _ssl_error("HTTP_REQUEST", "http request")
+            raise _ssl_error("WRONG_VERSION_NUMBER", "wrong version number")
+        self._fill(_HEADER.size + size)
+        body = bytes(self._raw[_HEADER.size : _HEADER.size + size])
+        del self._raw[: _HEADER.size + size]
+        if kind == _ALERT and body == _CLOSE:
+            self.has_heard_close = True
+        elif kind == _ALERT:
+            raise _ssl_error(*json.decode(body, type=Reason))
+        return kind, body
+
+    def next_of_handshake(self) -> bytes:
+        kind, body = self.next()
+        if kind != _HANDSHAKE:
+            raise _ended()
+        return body
+
+    def _fill(self, size: int) -> None:
+        while len(self._raw) < size:
+            data = self.carrier.receive()
+            if not data:
+                raise _ended()
+            self._raw += data
+
+
+def _ended() -> ssl.SSLEOFError:
+    return ssl.SSLEOFError(ssl.SSL_ERROR_EOF, "EOF occurred in violation of protocol (_ssl.c:1000)")
+
+
 # --- One end of a connection ---
 
 
@@ -124,17 +189,16 @@ class TlsEnd:
 
     def __init__(self, context: Any, carrier: _Memory | _Wire, server_side: bool, host: str | None, owner: Any) -> None:
         self._context = context
-        self._carrier = carrier
+        self._records = _Records(carrier, server_side)
         self.server_side = server_side
         self.server_hostname = host
         self.owner = owner
         self._answer: TlsAnswer | None = None
         self._is_shaken = False  # Whether the handshake is done.
         self._has_said_hello = False
-        self._raw, self._plain, self._unsent = bytearray(), bytearray(), bytearray()
+        self._plain = bytearray()
         self._owed = b""  # What was written, and had to wait: it is to be written again.
         self._writing = Lock()  # Threads write in turns: the records of one mustn't get into those of another.
-        self._closed = [False, False]  # By this end; by the other.
         self._probe: Any = None
         self._alert = _FAILURE
 
@@ -151,49 +215,13 @@ class TlsEnd:
         if self._probe is not None:  # A callback chooses another context, by the host's name.
             self._probe.context = context
 
-    # --- Records ---
-
-    def _put(self, kind: int, data: Any) -> None:
-        for start in range(0, len(data), _RECORD_MAX):
-            part = data[start : start + _RECORD_MAX]
-            self._unsent += _HEADER.pack(kind, _VERSION, len(part))
-            self._unsent += part
-
-    def _flush(self) -> None:
-        while self._unsent:
-            del self._unsent[: self._carrier.send(self._unsent)]
-
-    def _fill(self, size: int) -> None:
-        while len(self._raw) < size:
-            data = self._carrier.receive()
-            if not data:
-                raise ssl.SSLEOFError(ssl.SSL_ERROR_EOF, "EOF occurred in violation of protocol (_ssl.c:1000)")
-            self._raw += data
-
-    def _next(self) -> tuple[int, bytes]:
-        """Return the next record, once it is whole."""
-        self._fill(_HEADER.size)
-        kind, version, size = _HEADER.unpack_from(self._raw)
-        if version != _VERSION or kind not in (_ALERT, _HANDSHAKE, _DATA):
-            if self.server_side and bytes(self._raw[:4]) in (b"GET ", b"POST", b"HEAD", b"PUT "):
-                raise _ssl_error("HTTP_REQUEST", "http request")
-            raise _ssl_error("WRONG_VERSION_NUMBER", "wrong version number")
-        self._fill(_HEADER.size + size)
-        body = bytes(self._raw[_HEADER.size : _HEADER.size + size])
-        del self._raw[: _HEADER.size + size]
-        if kind == _ALERT and body == _CLOSE:
-            self._closed[1] = True
-        elif kind == _ALERT:
-            raise _ssl_error(*json.decode(body, type=Reason))
-        return kind, body
-
     # --- The handshake ---
 
     def do_handshake(self) -> None:
         """Agree with the other end; goes on from where it had to wait."""
         if self._is_shaken:
             return
-        self._flush()
+        self._records.flush()
         if self.server_side:
             self._serve()
         else:
@@ -204,21 +232,19 @@ class TlsEnd:
         context = self._context
         if not self._has_said_hello:
             self._has_said_hello = True
-            self._put(_HANDSHAKE, json.encode(_offered_by(context, self.server_hostname)))
-            self._flush()
-        self._answer = json.decode(self._next_of_handshake(), type=TlsAnswer)
+            self._records.say(_HANDSHAKE, json.encode(_offered_by(context, self.server_hostname)))
+        self._answer = json.decode(self._records.next_of_handshake(), type=TlsAnswer)
         if context.verify_mode != ssl.CERT_NONE:
             found = _distrust(context, self.server_hostname, self._chain())
             if found is not None:
                 reason, problem = found
-                self._warn(reason)
+                self._records.say(_ALERT, json.encode(reason))
                 raise problem
-        self._put(_HANDSHAKE, b"finished")
-        self._flush()
+        self._records.say(_HANDSHAKE, b"finished")
 
     def _serve(self) -> None:
         if self._answer is None:
-            hello = json.decode(self._next_of_handshake(), type=TlsHello)
+            hello = json.decode(self._records.next_of_handshake(), type=TlsHello)
             if self._context.verify_mode == ssl.CERT_REQUIRED:
                 here.computer.refuse(
                     "it asks for a client's certificate, which isn't simulated",
@@ -227,21 +253,10 @@ class TlsEnd:
             try:
                 self._answer = self._answer_to(hello)
             except ssl.SSLError:
-                self._warn(self._alert)
+                self._records.say(_ALERT, json.encode(self._alert))
                 raise
-            self._put(_HANDSHAKE, json.encode(self._answer))
-            self._flush()
-        self._next_of_handshake()
-
-    def _next_of_handshake(self) -> bytes:
-        kind, body = self._next()
-        if kind != _HANDSHAKE:
-            raise ssl.SSLEOFError(ssl.SSL_ERROR_EOF, "EOF occurred in violation of protocol (_ssl.c:1000)")
-        return body
-
-    def _warn(self, reason: Reason) -> None:
-        self._put(_ALERT, json.encode(reason))
-        self._flush()
+            self._records.say(_HANDSHAKE, json.encode(self._answer))
+        self._records.next_of_handshake()
 
     def _answer_to(self, hello: TlsHello) -> TlsAnswer:
         """Return what OpenSSL chooses of what a client offers."""
@@ -279,8 +294,8 @@ class TlsEnd:
         self.do_handshake()
         if not size and buffer is None:
             return b""
-        while not self._plain and not self._closed[1]:
-            kind, body = self._next()
+        while not self._plain and not self._records.has_heard_close:
+            kind, body = self._records.next()
             if kind == _DATA:
                 self._plain += body
         if buffer is None:
@@ -298,11 +313,11 @@ class TlsEnd:
         with self._writing:
             view = memoryview(data).cast("B")[: 4 * _RECORD_MAX]
             if not self._owed:
-                self._put(_DATA, view)
+                self._records.put(_DATA, view)
                 self._owed = bytes(view)
             elif view[: len(self._owed)] != self._owed:
                 raise _ssl_error("BAD_LENGTH", "bad length")
-            self._flush()
+            self._records.flush()
             sent, self._owed = len(self._owed), b""
             return sent
 
@@ -312,13 +327,10 @@ class TlsEnd:
     def shutdown(self) -> Any:
         """Say that this end is done, and wait until the other has said it."""
         with self._writing:
-            if not self._closed[0]:
-                self._closed[0] = True
-                self._put(_ALERT, _CLOSE)
-            self._flush()
-        while not self._closed[1]:
-            self._next()
-        return self._carrier.socket
+            self._records.say_close()
+        while not self._records.has_heard_close:
+            self._records.next()
+        return self._records.carrier.socket
 
     # --- What was agreed on ---
 

@@ -13,7 +13,6 @@ import io
 import logging
 import os
 import sys
-import sysconfig
 import traceback
 import types
 from collections.abc import Callable
@@ -21,17 +20,14 @@ from importlib import _bootstrap
 from pathlib import Path
 from typing import Any
 
-from worldline.programs import folders
 from worldline.programs.belongings import Belongings
-from worldline.programs.disk import Disk
-from worldline.programs.escapes import check_library, is_refused
+from worldline.programs.disk import Disk, give_back_folder, take_folder
+from worldline.programs.escapes import check_library
 from worldline.programs.reals import EPOCH_NS, here, real_path, really
 from worldline.programs.surroundings import FileAges
 
-_libraries = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
-
-class Workspace(Belongings):
+class Workspace:
     """The surroundings of one program, put in place while it runs.
 
     `disk` is what it may write to; `allowed` names the escapes from the simulation that it may take.
@@ -46,25 +42,15 @@ class Workspace(Belongings):
         allowed: tuple[str, ...] = (),
         owner: str = "",
     ) -> None:
-        super().__init__(str(directory if disk is None else disk.folder), arguments, path)
+        self.belongings = Belongings(str(directory if disk is None else disk.folder), directory, arguments, path)
         self.disk = disk
         self.allowed = allowed
-        self._prefix = str(directory) + os.sep
         self.ages = FileAges(EPOCH_NS, {} if disk is None else disk.stable)
         self._temporary: str | None = None
         self._owner = owner, directory
         self.loggers: dict[Any, dict[str, Any]] = {}  # Their states, by attribute.
         self.at_exit: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
         self.socket_timeout: float | None = None
-
-    def is_own(self, file: str | None) -> bool:
-        """Whether a module's file is the program's own."""
-        return (
-            file is not None
-            and file.startswith(self._prefix)
-            and not file.startswith(_libraries)
-            and "site-packages" not in file
-        )
 
     def may_write(self, file: str) -> bool:
         """Whether the program may change a file: one on its own disk."""
@@ -78,26 +64,26 @@ class Workspace(Belongings):
         return self._whole(path) if path and path[0] != "\0" and self.may_write(path) else None
 
     def _whole(self, file: Any) -> str:
-        path = os.path.join(self.place, os.fsdecode(file))  # noqa: PTH118 - a path object takes ten times as long
+        path = os.path.join(self.belongings.folder.path, os.fsdecode(file))  # noqa: PTH118 - a path object takes ten times as long
         return real_path(path)
 
-    def _name(self, file: Any, folder: int = -1) -> str:
+    def _name(self, file: Any) -> str:
         """Return where a name itself is: if it is a symbolic link's, not what that leads to."""
-        place = self.place if folder < 0 else f"/proc/self/fd/{folder}"
+        place = self.belongings.folder.path
         above, name = os.path.split(os.path.join(place, os.fsdecode(file)).rstrip(os.sep))  # noqa: PTH118
         return os.path.join(real_path(above), name)  # noqa: PTH118
 
     def temporary_folder(self) -> str:
         """Return the folder for the program's temporary files, which is gone with the program."""
         if self._temporary is None:
-            self._temporary = folders.take(self._owner[0], "temporary", self._owner[1])
+            self._temporary = take_folder(self._owner[0], "temporary", self._owner[1])
         return self._temporary
 
     def discard(self) -> None:
         """Remove what is the program's alone."""
-        self._close_place()
+        self.belongings.folder.close()
         if self._temporary is not None:
-            folders.give_back(self._temporary)
+            give_back_folder(self._temporary)
 
     def note_write(self, file: Any, now: int, *, is_synced: bool = False) -> None:
         """Note that the program is about to change a file, so that it is no older than that."""
@@ -110,26 +96,26 @@ class Workspace(Belongings):
         """Note that the program has said how old a file is."""
         self.ages.note_write(self._whole(file), time_ns)
 
-    def note_rename(self, file: Any, to: Any, folder: int, to_folder: int) -> None:
-        one, other = self._name(file, folder), self._name(to, to_folder)
+    def note_rename(self, file: Any, to: Any) -> None:
+        one, other = self._name(file), self._name(to)
         self.ages.note_rename(one, other)
-        self.ages.note_removal(to, to_folder)
+        self.ages.note_removal(to)
         if self.disk is not None:
             self.disk.rename(one, other)
 
-    def note_removal(self, file: Any, folder: int) -> None:
-        self.ages.note_removal(file, folder)
+    def note_removal(self, file: Any) -> None:
+        self.ages.note_removal(file)
         if self.disk is not None:
-            self.disk.remove(self._name(file, folder))
+            self.disk.remove(self._name(file))
 
-    def note_link(self, file: Any, to: Any, folder: int, to_folder: int) -> None:
+    def note_link(self, file: Any, to: Any) -> None:
         if self.disk is not None:
-            self.disk.link(self._name(file, folder), self._name(to, to_folder))
+            self.disk.link(self._name(file), self._name(to))
 
-    def note_making(self, file: Any, folder: int = -1) -> None:
+    def note_making(self, file: Any) -> None:
         """Note that a folder or a symbolic link is about to be made."""
         if self.disk is not None:
-            self.disk.make(self._name(file, folder))
+            self.disk.make(self._name(file))
 
     def note_database(self, file: str) -> None:
         if self.disk is not None:
@@ -147,18 +133,6 @@ class Workspace(Belongings):
         sys.modules["__main__"] = made
         return made
 
-    def set_modules_apart(self) -> dict[str, Any]:
-        libraries = _known_libraries.setdefault(self._prefix, {})
-        for name, module in list(sys.modules.items()):
-            if libraries.get(name) is module:
-                continue
-            is_own = self.is_own(getattr(module, "__file__", None)) and not name.startswith("worldline")
-            if is_own or is_refused(name):  # What the process has loaded, the program can't.
-                self.claim(name)
-            else:
-                libraries[name] = module
-        return {"__main__": types.ModuleType("__main__")}  # A function has none of its own.
-
     def finish(self) -> None:
         """Do what Python does at the end of a process, last said first done."""
         while self.at_exit:
@@ -169,9 +143,6 @@ class Workspace(Belongings):
                 traceback.print_exc()
         logging.shutdown(_all_handlers)
 
-
-# The modules of the process that aren't those of programs below a directory: there are a thousand, at each start.
-_known_libraries: dict[str, dict[str, types.ModuleType]] = {}
 
 _all_handlers: list[Any] = logging._handlerList  # type: ignore[attr-defined]
 
@@ -187,8 +158,9 @@ def _loaded(spec: Any) -> Any:
     if computer is None:
         return _load(spec)
     check_library(spec.name)
-    if computer.workspace.is_own(spec.origin):
-        computer.workspace.claim(spec.name)
+    modules = computer.workspace.belongings.modules
+    if modules.owns(spec.origin):
+        modules.claim(spec.name)
         return _load(spec)
     computer.draws.importing.append(spec.name)
     try:
@@ -260,9 +232,11 @@ class LineLog:
         self.lines: list[str] = []
         self._unshown: list[tuple[Any, str]] = []
         self._rest = ""
+        self._rest_shown_on: Any = None
 
     def write(self, text: str, shown_on: Any) -> None:
         *whole, self._rest = (self._rest + text).split("\n")
+        self._rest_shown_on = shown_on
         self.lines += whole
         self._unshown += [(shown_on, f"{line}\n") for line in whole]
         if whole and here.thread is None:
@@ -275,10 +249,10 @@ class LineLog:
             for shown_on, line in unshown:
                 shown_on.write(line)
 
-    def finish(self, shown_on: Any) -> None:
+    def finish(self) -> None:
         """Take what has no end yet for a line."""
         if self._rest:
-            self.write("\n", shown_on)
+            self.write("\n", self._rest_shown_on)
         self.show()
 
 

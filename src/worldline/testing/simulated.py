@@ -265,12 +265,11 @@ class _Tested:
             raise
         finally:
             computer = here.computer
-            if computer is not None and isinstance(computer.over, RunEnded):
+            if computer is not None and computer.over is not None and isinstance(computer.over.error, RunEnded):
                 where = "" if line is None else f" in {line},"
                 end = format_time(self._until)
                 problem = f"the test was still waiting{where} when {end} of simulated time were over"
-                computer.over = TestUnfinished(problem, advice="let it wait less, or say until=")
-                raise computer.over from None
+                computer.end(TestUnfinished(problem, advice="let it wait less, or say until="))
 
     def _stop(self) -> None:
         computer = here.computer
