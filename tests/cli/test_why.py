@@ -168,6 +168,14 @@ def test_pausing_stepping_and_going_on(worldline: Command, held: HeldRun) -> Non
     held.server.wait(PATIENCE_S)
 
 
+def test_what_changes_a_run_that_wasnt_named_says_which_it_is(worldline: Command, held: HeldRun) -> None:
+    assert worldline("pause") == (0, "paused at 0s\n", f"cell, process {os.getpid()}:\n")
+    held.go.set()
+    assert worldline("step", "--to", "20ms")[::2] == (0, f"cell, process {os.getpid()}:\n")
+    assert worldline("resume") == (0, "resumed\n", f"cell, process {os.getpid()}:\n")
+    held.server.wait(PATIENCE_S)
+
+
 def test_a_step_that_somebody_doesnt_make_says_who(worldline: Command, held: HeldRun) -> None:
     code, output, errors = worldline("step", "cell", "--to", "40ms", "--wait", "0")
     assert code == 3

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from worldline.cli.console import PlainConsole, print_json
+from worldline.cli.console import PlainConsole, print_json, remark
 from worldline.cli.options import LISTEN, AccessOptions, takes, token_in
 from worldline.federation.address import parse_address
 from worldline.federation.environment import (
@@ -68,6 +68,15 @@ def connected(run: str | None, access: AccessOptions) -> Operator:
         raise LossError(f"{entry.name} (process {entry.process}): {error.problem}", advice=error.advice) from error
 
 
+def operated(run: str | None, access: AccessOptions) -> Operator:
+    """Connect to the run that is meant, to change how it goes on; say which that is, if it wasn't named."""
+    if run is None:
+        entry = found(run)
+        run = str(entry.process)
+        remark(f"{entry.name}, process {run}:")
+    return connected(run, access)
+
+
 def found(run: str | None) -> RunEntry:
     """Return the one run that is meant."""
     entries = running()
@@ -116,7 +125,7 @@ def end(run: str | None = None, *, at: str | None = None, now: bool = False, acc
     if at is not None and now:
         raise UsageError("--at and --now contradict each other", advice="use one")
     when = None if at is None else as_time(at, "a time for --at")
-    with connected(run, access) as operator:
+    with operated(run, access) as operator:
         ends = operator.end(at=when, now=now)
         if isinstance(ends, RunOver):
             conclude(ends)
@@ -138,7 +147,7 @@ def pause(run: str | None = None, *, access: AccessOptions) -> None:
 
     Participants that were allowed to go on still do so; none is allowed any more. `worldline resume` lets them go on.
     """
-    with connected(run, access) as operator:
+    with operated(run, access) as operator:
         held = operator.pause()
         if isinstance(held, RunOver):
             conclude(held)
@@ -151,7 +160,7 @@ def pause(run: str | None = None, *, access: AccessOptions) -> None:
 @takes(_RUN, ACCESS)
 def resume(run: str | None = None, *, access: AccessOptions) -> None:
     """Let a federation go on that `worldline pause` or `worldline step` holds."""
-    with connected(run, access) as operator:
+    with operated(run, access) as operator:
         over = operator.resume()
         if over is not None:
             conclude(over)
@@ -186,7 +195,7 @@ def step(
         raise UsageError("--by and --to contradict each other", advice="use one")
     far = None if by is None else as_time(by, "a time for --by")
     target = None if to is None else as_time(to, "a time for --to")
-    with connected(run, access) as operator:
+    with operated(run, access) as operator:
         try:
             reached = operator.step(by=far, to=target, within_s=wait)
         except LossError as error:

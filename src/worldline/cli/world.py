@@ -468,7 +468,7 @@ def _is_script(text: str) -> bool:
     --force
     --quiet
     Several processes:
-    --local-secondaries N at least 1  Simulate in N processes on this machine.
+    --local-secondaries N 1 to 64  Simulate in N processes on this machine.
     --network-role ROLE  primary or secondary (default: run alone).
     --network-secondaries N  How many secondaries a primary waits for.
     --network-primary ADDRESS  Where a secondary's primary is (default: discovered).

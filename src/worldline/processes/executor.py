@@ -32,7 +32,9 @@ def load_mpi() -> Any:
 PATIENCE_S = 600.0
 """How long ranks wait for each other unless they are told otherwise."""
 
-_WORKERS_MAX = 64
+WORKERS_MAX = 64
+"""So many processes of its own a run has on one machine at the most."""
+
 _TEXT = re.compile(r"\s*([a-z-]+)\s*(?:\(\s*(-?[0-9]{0,19})\s*\))?\s*")
 
 
@@ -62,8 +64,8 @@ class Executor(Struct, frozen=True):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if type(self.count) is not int or not 1 <= self.count <= _WORKERS_MAX:
-            raise ConfigurationError(f"there can't be {shown(self.count)} workers", advice=f"use 1 to {_WORKERS_MAX}")
+        if type(self.count) is not int or not 1 <= self.count <= WORKERS_MAX:
+            raise ConfigurationError(f"there can't be {shown(self.count)} workers", advice=f"use 1 to {WORKERS_MAX}")
         patience = self.patience_s
         if isinstance(patience, bool) or not isinstance(patience, int | float) or not patience > 0:
             raise ConfigurationError(f"{shown(patience)} isn't a patience", advice="it's a number of seconds above 0")
@@ -94,7 +96,7 @@ _PLAIN: dict[str, Callable[[], Executor]] = {
     "tcp": lambda: Executor("tcp"),
     "unix": lambda: Executor("unix"),
     "processes": lambda: Executor("unix"),  # A federation has as many as it has participants.
-    "workers": lambda: Executor("processes", min(cores(), _WORKERS_MAX)),
+    "workers": lambda: Executor("processes", min(cores(), WORKERS_MAX)),
 }
 _NUMBERED: dict[str, Callable[[int], Executor]] = {
     "processes": lambda count: Executor("processes", count),

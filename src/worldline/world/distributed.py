@@ -40,6 +40,7 @@ from worldline.model.errors import (
     shown,
 )
 from worldline.model.text import counted
+from worldline.processes.executor import WORKERS_MAX
 from worldline.processes.lifeline import Lifeline
 from worldline.world.engines import open_engine
 from worldline.world.engines.engine import PhysicsEngine, agreement
@@ -223,6 +224,8 @@ def local_secondaries(
     with local_secondaries("levels.sdf", 3) as exchange, World("levels.sdf", exchange=exchange) as world:
         world.run_to("10s")
     """
+    if type(count) is not int or not 1 <= count <= WORKERS_MAX:
+        raise ConfigurationError(f"there can't be {shown(count)} secondaries", advice=f"use 1 to {WORKERS_MAX}")
     path = Path(file)
     token = secrets.token_hex()
     opened = open_engine(engine, read_world(path))
