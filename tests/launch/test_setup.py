@@ -618,6 +618,25 @@ def test_a_clock_can_be_changed_on_the_command_line(folder: Path) -> None:
     assert read_setup(folder / "cell.toml", changes=changes).parts["a"].clock == clock(drift="-2ppm", offset="5ms")
     with pytest.raises(ConfigurationError, match=r'--set: participants\[1\] "a".clock.drift: \'2ms\' isn\'t a drift'):
         read_setup(folder / "cell.toml", changes=["participants.a.clock.drift=2ms"])
+    with pytest.raises(ConfigurationError, match=r'line 3, with --set: participants\[1\] "a".clock: a drift of'):
+        read_setup(folder / "cell.toml", changes=["participants.a.clock.drift=100%"])
+
+
+@pytest.mark.parametrize(
+    ("change", "mistake"),
+    [
+        ("participants.a.module=missing", 'participants[1] "a".module: there is script too (use one of them)'),
+        ("participants.a.folder=missing", 'participants[1] "a".folder: there is no directory "FOLDER/missing"'),
+    ],
+)
+def test_a_change_that_is_refused_makes_nothing_else_wrong(folder: Path, change: str, mistake: str) -> None:
+    (folder / "box.py").touch()
+    (folder / "disk").mkdir()
+    machine = '[[participants]]\nname = "a"\nscript = "box.py"\nfolder = "disk"\nvolatile = true\n'
+    (folder / "cell.toml").write_text(machine)
+    with pytest.raises(ConfigurationError) as caught:
+        read_setup(folder / "cell.toml", changes=[change])
+    assert str(caught.value) == f"--set: {mistake.replace('FOLDER', str(folder))}"
 
 
 def test_all_mistakes_of_a_file_are_reported_at_once(folder: Path) -> None:

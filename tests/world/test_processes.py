@@ -237,7 +237,7 @@ def test_a_local_secondary_that_cant_start_says_why(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("count", [0, 65, 99_999, True])
 def test_so_many_secondaries_as_a_machine_cant_have_are_refused(count: int) -> None:
-    told = pytest.raises(ConfigurationError, match="there can't be .* secondaries .use 1 to 64.")
+    told = pytest.raises(ConfigurationError, match=r"there can't be .* secondaries .use 1 to 64.")
     with told, local_secondaries(LEVELS, count, engine="kinematic"):
         pytest.fail("it began")
 

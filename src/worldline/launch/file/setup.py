@@ -174,7 +174,7 @@ def _check_participants(place: TomlPlace, participants: Tables, starts: Starts) 
             for key, what in _OF_MACHINES.items():
                 if key in described:
                     participant.at(key).note(f"only a machine {what} (give it a script or a module)")
-        elif described.get("volatile") and "folder" not in described:
+        elif described.get("volatile") and "folder" not in participant.value:
             participant.at("volatile").note("it has no disk that could be volatile (give it a folder)")
     if not place.value:
         place.note("the roster is empty (a run needs at least one participant)")
@@ -191,9 +191,9 @@ def _check_start(participant: TomlPlace, described: dict[str, Any]) -> None:
     if "directory" in participant.value and "directory" not in described:
         return
     directory = described.get("directory", _home(participant.document.file))
-    if entry := described.get("entry"):
-        key = next(key for key in ("entry", *KINDS) if key in participant.value)
-        participant.at(key).read(lambda _: check_entry(entry, directory))
+    keys = [key for key in ("entry", *KINDS) if key in participant.value]
+    if (entry := described.get("entry")) and len(keys) == 1:  # Otherwise it isn't known which is meant.
+        participant.at(keys[0]).read(lambda _: check_entry(entry, directory))
     if command := described.get("command"):
         search = search_path(described.get("environment", {}))
         participant.at("command").read(lambda _: check_command(command[0], directory, search))

@@ -146,6 +146,8 @@ class Document:
         else:
             line = self._line(steps)
             where = str(self.file) if line is None else f"{self.file}: line {line}"
+            if line is not None and any(changed[: len(steps)] == steps for changed in self._changed):
+                where += ", with --set"  # It may be what was put inside.
         return ": ".join(part for part in (where, self._key(steps), reason) if part)
 
     def _line(self, steps: Steps) -> int | None:
