@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,5 +30,8 @@ def test_what_comes_out_is_the_earliest_and_of_equals_the_first_that_went_in(cal
         assert heap.size == len(expected)
     for first in sorted(expected):
         assert (heap.time(), heap.number()) == first
+        heap.pop()
+    assert heap.size == 0
+    with pytest.raises(IndexError):
         heap.pop()
     assert heap.size == 0

@@ -137,6 +137,20 @@ def test_no_file_elsewhere_is_changed_by_the_descriptor_of_its_folder(empty: Pat
     assert not list(outside.iterdir())
 
 
+def test_what_isnt_a_folders_descriptor_is_refused_as_on_linux(empty: Path) -> None:
+    def program() -> None:
+        for act in (
+            lambda: os.open("log", os.O_RDONLY, dir_fd=999),
+            lambda: os.mkdir("log", dir_fd=999),
+            lambda: os.unlink("log", dir_fd=999),
+        ):
+            with pytest.raises(OSError, match="Bad file descriptor") as refused:
+                act()
+            assert "/proc" not in str(refused.value)
+
+    run(Federation({"box": Machine(program, folder=empty)}))
+
+
 def test_sync_makes_all_safe_and_a_kill_loses_nothing(empty: Path) -> None:
     def writes() -> None:
         put("one", "1")

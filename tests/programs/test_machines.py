@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import ctypes
-import gc
 import json
 import os
 import queue
@@ -471,34 +470,6 @@ def test_a_line_without_an_end_is_logged_when_its_program_ends_or_is_killed() ->
     machines = {"ends": Machine(ends), "dies": Machine(dies)}
     run(Federation(machines, faults=("1s kill dies",), until="2s"), observer=log)
     assert log.lines == [(500, "ends", "I end"), (1_000, "dies", "I die"), (1_000, "dies", "it was ended by SIGKILL")]
-
-
-def test_a_task_that_has_failed_unheard_says_so_at_the_programs_end_whoever_collects_it() -> None:
-    async def program() -> None:
-        async def fail(number: int) -> None:
-            itself = asyncio.current_task()
-            raise ValueError(number, itself is None)
-
-        for number in range(2):
-            asyncio.create_task(fail(number))  # noqa: RUF006 - that is what is tested
-            await asyncio.sleep(0.1)
-        await asyncio.sleep(0.8)
-
-    def logged(neighbor: Callable[[], Any]) -> list[tuple[int, str, str]]:
-        log = LogReader()
-        run(Federation({"a": Machine(lambda: asyncio.run(program())), "b": Machine(neighbor)}), observer=log)
-        return log.lines
-
-    def collects() -> None:
-        for _ in range(20):
-            time.sleep(0.1)
-            gc.collect()
-
-    alone = logged(lambda: None)
-    said = [each for each in alone if each[2].startswith(("Task", "ValueError"))]
-    unheard = (1_000, "a", "Task exception was never retrieved")
-    assert said == [unheard, (1_000, "a", "ValueError: (0, False)"), unheard, (1_000, "a", "ValueError: (1, False)")]
-    assert logged(collects) == alone
 
 
 def test_sets_of_tasks_are_in_the_order_of_creation() -> None:

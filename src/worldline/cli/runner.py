@@ -119,16 +119,13 @@ def page_of(
         _stay(server, "is over")
 
 
-@contextmanager
-def page_of_ready(ready: Ready, options: PageOptions) -> Iterator[LiveRun | None]:
+def page_of_ready(ready: Ready, options: PageOptions) -> AbstractContextManager[LiveRun | None]:
     """Show what is ready to run on a page, if that is wanted; under MPI, the one process that speaks does."""
     from worldline.targets.federation import ReadyFederation  # It is loaded by now, where there is one.
 
     is_served = isinstance(ready, ReadyFederation) and ready.federation is None
-    with page_of(
-        ready.name, ready.kind, ready.seed, options if ready.is_main else PageOptions(), is_served=is_served
-    ) as page:
-        yield page
+    wanted = options if ready.is_main else PageOptions()
+    return page_of(ready.name, ready.kind, ready.seed, wanted, is_served=is_served)
 
 
 def announce(server: PageServer, options: PageOptions) -> None:

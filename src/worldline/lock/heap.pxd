@@ -22,7 +22,7 @@ cdef class Heap:
     @cython.locals(place=Py_ssize_t, parent=Py_ssize_t, entries="Entry *")
     cpdef int push(self, long long time, long long number, long long mark=*) except -1
     @cython.locals(place=Py_ssize_t, child=Py_ssize_t, entries="Entry *", last=Entry, size=Py_ssize_t)
-    cpdef void pop(self) noexcept
+    cpdef int pop(self) except -1
     cpdef void clear(self) noexcept
     @cython.locals(room=Py_ssize_t, entries="Entry *")
     cdef int _grow(self) except -1

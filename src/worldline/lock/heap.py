@@ -45,8 +45,8 @@ class Heap:
 
         def pop(self) -> None:
             """Take out the first entry."""
-            self.size -= 1
             heappop(self._entries)
+            self.size -= 1
 
         def clear(self) -> None:
             self.size = 0
@@ -87,6 +87,8 @@ class Heap:
 
         def pop(self):
             """Let the last entry take the place of the first, and bring it down to where it belongs."""
+            if not self.size:
+                raise IndexError("the heap is empty")
             self.size -= 1
             size, entries = self.size, self._entries
             last = entries[size]
@@ -100,6 +102,7 @@ class Heap:
                 place = child
                 child = 2 * place + 1
             entries[place] = last
+            return 0
 
         def clear(self):
             self.size = 0

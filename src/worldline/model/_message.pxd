@@ -1,4 +1,5 @@
-# A message (`message.py`) as C reads it: the items of its tuple by their names, so that nothing is looked up for one.
+# A message (`message.py`) as C reads it: the items of its tuple by their names, so that nothing is looked up for one. C
+# doesn't look whether it is a message either: None, for which a type says nothing, mustn't come where one is expected.
 
 cdef extern from *:
     ctypedef class worldline.model.message.Message [object PyTupleObject, check_size ignore]:

@@ -4,9 +4,6 @@ Sets of tasks and futures are iterated in the order of hashes, which by default 
 memory. Here they are numbers, in the order in which they are first needed. Tasks are named by the computer's count, not
 the process's.
 
-A task that has failed unheard says so when it is gone. One that only the garbage collector finds says so when the
-program ends, since it isn't determined when the collector comes by, nor whose program then runs.
-
 A computer's `choose_next` is the place for other orders: it is given the steps of tasks that are ready, in asyncio's
 own order, and returns which one runs.
 """
@@ -14,20 +11,17 @@ own order, and returns which one runs.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections import deque
 from contextlib import suppress
 from typing import Any
 
 from worldline.federation.participant.participant import Participant
 from worldline.federation.participant.program import is_debugger_quit
-from worldline.model.blame import trace_of
 from worldline.programs.computer import Choose, Computer, ProgramEnd
 from worldline.programs.reals import here
-from worldline.programs.sockets import getaddrinfo, is_collecting
+from worldline.programs.sockets import getaddrinfo
 
 _Stock: Any = asyncio.SelectorEventLoop
-_UNHEARD = "Task exception was never retrieved"  # As asyncio says it.
 
 
 def _number(self: Any) -> int:
@@ -99,7 +93,6 @@ class Loop(_Stock):  # type: ignore[misc]
         super().__init__(selector)
         self._computer: Computer = here.computer
         self._computer.loops.append(self)
-        self._unheard: list[Any] = []  # Tasks that have failed, which the collector has found.
         if self._computer.choose_next is not None:
             self._ready = ChosenOrder(self._computer.choose_next)
 
@@ -124,34 +117,17 @@ class Loop(_Stock):  # type: ignore[misc]
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         computer, error = self._computer, context.get("exception")
-        if computer.over is not None or self not in computer.loops:
-            return  # It is the end that a callback has met, or the program is no more.
-        if error is not None and is_debugger_quit(error):
+        if computer.over is None and error is not None and is_debugger_quit(error):
             # Quitting the debugger in a callback ends the program, and not the callback alone.
             computer.over = ProgramEnd(error)
-        elif not is_collecting():
+        elif computer.over is None:  # Otherwise it is the end that a callback has met.
             super().call_exception_handler(context)
-        elif isinstance(found := context.get("future"), asyncio.Task):
-            self._unheard.append(found)
-
-    def say_unheard(self) -> None:
-        """Say which tasks have failed that the program hasn't asked, in the order in which they were made."""
-        found = {*self._unheard, *(each for each in self._tasks() if each.done() and each._log_traceback)}
-        for task in sorted(found, key=hash):
-            said = {"message": _UNHEARD, "exception": task.exception(), "future": task}
-            super().call_exception_handler(said)
-        self._unheard.clear()
-
-    def _tasks(self) -> list[Any]:
-        everything = asyncio.tasks
-        known = [getattr(everything, name, ()) for name in ("_scheduled_tasks", "_eager_tasks", "_all_tasks")]
-        return [task for tasks in known for task in list(tasks) if task.get_loop() is self]
 
     def abandon(self) -> None:
-        """Let go of what is left when all is over, without a word about it; what has failed unheard is only shown."""
-        for task in self._unheard:
-            print(_UNHEARD, trace_of(task.exception()), sep="\n", file=sys.stderr)
-        for task in self._tasks():
+        """Let go of what is left when all is over, without a word about it."""
+        everything = asyncio.tasks
+        known = [getattr(everything, name, ()) for name in ("_scheduled_tasks", "_eager_tasks", "_all_tasks")]
+        for task in [task for tasks in known for task in list(tasks) if task.get_loop() is self]:
             if not task.done():
                 task._log_destroy_pending = False
                 with suppress(BaseException):  # Whatever it says now, its computer is no more.

@@ -162,8 +162,6 @@ def _run(computer: Computer, software: Software) -> ProgramKilled | None:
                 raise
             interrupted = ProgramKilled("SIGINT")
         computer.wait_for_threads(threads.is_awaited)
-        for each in computer.loops:
-            each.say_unheard()
         computer.workspace.finish()
     except BaseException:
         if computer.over is None:

@@ -105,4 +105,6 @@ def in_folder(path: Any, folder: int) -> Any:
     """Return a path that begins in a folder, given by its descriptor, without that; -1: it begins where others do."""
     if folder < 0:
         return path
+    with really():
+        os.fstat(folder)  # Whose number isn't a folder's, Python says.
     return os.path.join(real_path(f"/proc/self/fd/{folder}"), os.fsdecode(path))  # noqa: PTH118 - as all paths here

@@ -34,11 +34,6 @@ def _note_collection(phase: str, _: object) -> None:
     _collecting = phase == "start"
 
 
-def is_collecting() -> bool:
-    """Whether it is the garbage collector that something is called by: when that comes by isn't determined."""
-    return _collecting
-
-
 gc.callbacks.append(_note_collection)
 
 
@@ -381,7 +376,7 @@ class Socket(_RealSocket):  # type: ignore[misc]
     def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
         return int(self._sendfile_use_send(file, offset, count))
 
-    # --- ProgramEnd ---
+    # --- Ending ---
 
     def shutdown(self, how: int) -> None:
         self._check_open()

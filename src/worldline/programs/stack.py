@@ -289,7 +289,7 @@ class StreamSocket(Endpoint):
             return b""
         raise failure(errno.EAGAIN)
 
-    # --- ProgramEnd ---
+    # --- Ending ---
 
     def shut_down(self, reading: bool, writing: bool) -> None:
         if self.accepted is not None:

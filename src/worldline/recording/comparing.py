@@ -1,6 +1,6 @@
 """Compares two recordings: of any room, whole, cut off or broken off.
 
-What both files hold in equal chunks isn't even unpacked (see `walk`); the rest is read once, in step, by
+What both files hold in equal chunks isn't even unpacked (see `scan`); the rest is read once, in step, by
 `history.parting`, as far as each tells everything (see `reader`).
 """
 
