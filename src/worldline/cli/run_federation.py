@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -226,8 +227,9 @@ def run_on_screen(
     """
     properties = ready.properties()  # Before anything is started: one may not be there.
     is_debugged = ready.roles is not None and ready.roles.debugged is not None  # That may take long.
-    patience_s = inf if is_debugged else ready.options.federation.patience or PATIENCE_S
-    name_holder = holder_notice(screen.tell, patience_s)
+    asked = ready.options.federation.patience
+    tell_holder = partial(screen.tell, is_wanted=asked is not None)
+    name_holder = holder_notice(tell_holder, inf if is_debugged else asked or PATIENCE_S)
     began = time.monotonic()
 
     def watch(status: Status) -> None:

@@ -319,9 +319,9 @@ class Screen:
         else:
             self._status_console.print(f"... {self._title}: {said}")
 
-    def tell(self, text: str) -> None:
-        """Say something of how the run is going, which is no part of what comes of it."""
-        if not self._quiet:
+    def tell(self, text: str, *, is_wanted: bool = False) -> None:
+        """Say something of how the run is going, which is no part of what comes of it; if quiet, if `is_wanted`."""
+        if is_wanted or not self._quiet:
             self._status_console.print(text)
 
     def note(self, text: str) -> None:
