@@ -283,7 +283,10 @@ class ReadyFederation(Ready):
         from worldline.targets.judging import load_property  # Here, since few runs are judged.
 
         folder = parts_of(self.target)[0].resolve().parent
-        return tuple(load_property(name, folder) for name in named)
+        return tuple(
+            load_property(name, folder, "--property" if name in self.options.properties else "properties")
+            for name in named
+        )
 
     def recorder(self, target: RecordingTarget) -> Recorder:
         """Return what records it, with how the payloads on its topics are to be read."""
