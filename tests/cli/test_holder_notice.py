@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 from worldline.cli.run_federation import holder_notice
 from worldline.history.outcome import ALL_OTHERS, THE_RUN, Status, WaitReason
 from worldline.model import MS
@@ -60,3 +64,18 @@ def test_in_one_process_the_one_that_runs_is_named() -> None:
     hour = Hour()
     hour.pass_(11, 5 * MS, (WaitReason(ALL_OTHERS, "slow", "slow has been running for 11 s"), *CHAIN))
     assert hour.said[0][1] == "slow has held the run at 5ms for 10 s: slow has been running for 11 s"
+
+
+SLOW = """
+import time
+def slow(me):
+    time.sleep(1.5)
+"""
+
+
+def test_patience_that_is_asked_for_speaks_also_with_quiet(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "slow.toml").write_text('until = "1s"\n[[participants]]\nname = "a"\nentry = "slow:slow"\n')
+    command = ("-m", "worldline", "run", "slow.toml", "--quiet", "--no-record", "--patience", "0.2")
+    run = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "a has held the run at 0s for " in run.stderr

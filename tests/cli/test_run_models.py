@@ -98,6 +98,19 @@ def test_only_federations_are_recorded_unasked(worldline: Command, tmp_path: Pat
     assert [path.name for path in tmp_path.glob("*.mcap")] == ["federation.mcap"]
 
 
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [(".", "unnamed"), ("../../x", "x"), ("..", "unnamed"), ("a.b", "a.b"), ("lab/cell", "lab-cell"), ("--x", "x")],
+)
+def test_a_recording_is_not_hidden_whatever_its_federation_is_called(
+    worldline: Command, tmp_path: Path, name: str, file: str
+) -> None:
+    (tmp_path / "go.py").write_text('def go(me): me.advance(by="1ms")\n')
+    write(tmp_path, f'name = "{name}"\nuntil = "1s"\n[[participants]]\nname = "a"\nentry = "go:go"\n', "go.toml")
+    assert worldline("run", "go.toml", "--executor", "in-process")[0] == 0
+    assert [path.name for path in tmp_path.glob("*.mcap")] == [f"{file}.mcap"]
+
+
 @pytest.mark.parametrize(("kind", "executor"), [("kernel", "processes(2)"), ("spacetime", "processes(2)")])
 def test_workers_load_the_users_file_and_give_the_same(
     worldline: Command, tmp_path: Path, kind: str, executor: str

@@ -181,6 +181,18 @@ guest = true
         launch(setup)
 
 
+def test_a_last_line_is_told_no_longer_than_a_person_can_take_in(tmp_path: Path) -> None:
+    odd = f"""
+[[participants]]
+name = "odd"
+command = ["{sys.executable}", "-c", "raise RuntimeError('ü' * 5000)"]
+guest = true
+"""
+    with pytest.raises(LossError, match=r"its last line was: RuntimeError: ü+\.\.\.\)$") as lost:
+        launch(party(tmp_path, FILE + odd))
+    assert len(str(lost.value)) < 600
+
+
 def test_a_program_that_exits_is_a_failure(tmp_path: Path) -> None:
     setup = party(tmp_path, FILE.replace(":guest", ":broken"))
     with pytest.raises(ModelError, match=r"early at 20ms: its program raised SystemExit: no, thanks"):

@@ -552,6 +552,8 @@ def test_functions_that_raise() -> None:
     [
         ("reward", "much", "its function `reward` returned 'much', and not a number"),
         ("reward", None, "its function `reward` returned None, and not a number"),
+        ("reward", float("nan"), "its function `reward` returned nan, and not a finite number"),
+        ("reward", np.float32("-inf"), r"its function `reward` returned np.float32\(-inf\), and not a finite number"),
         ("done", None, "its function `done` returned None, and neither True nor False"),
         ("done", 1, "its function `done` returned 1, and neither"),
     ],

@@ -176,6 +176,16 @@ def test_faults_that_make_no_sense_are_refused(text: str) -> None:
         Federation({"a": Machine(lambda: None)}, faults=(text,)).plan()
 
 
+@pytest.mark.parametrize(
+    ("signal_name", "advice"),
+    [("SIGFOO", '(write "2s'), ("SIGTREM", "(did you mean 'SIGTERM'? Write"), ("hup", "(did you mean 'SIGHUP'?")],
+)
+def test_a_signal_is_suggested_that_is_near_and_no_other(signal_name: str, advice: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        Federation({"a": Machine(lambda: None)}, faults=(f"1s signal a {signal_name}",)).plan()
+    assert f"there is no signal '{signal_name}' {advice}" in str(refused.value)
+
+
 def test_what_was_written_to_the_disk_outlives_a_crash_and_no_run(tmp_path: Path) -> None:
     (tmp_path / "count").write_text("5")
 

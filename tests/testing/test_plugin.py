@@ -301,6 +301,27 @@ def test_what_cannot_be_meant_is_refused_where_it_is_written(options: dict[str, 
         simulated(**options)(lambda: None)  # type: ignore[arg-type]
 
 
+MISTAKES = {
+    '@worldline.test(faults="crsh=1")': "'crsh=1' can't be drawn: there is no kind 'crsh' (did you mean 'crash'?)",
+    "@worldline.test(seed=3)": "@worldline.test has no seed (did you mean 'seeds'?)",
+    "@worldline.test(seeds=0)": "a test can't be run on 0 seeds (use at least 1)",
+    '@worldline.test(until="5")': "'5' isn't a time by which a test ends (write a number and a unit, such as",
+    'worldline.host(print, "8080")': "the host print takes no arguments (its parameters are fixtures)",
+}
+
+
+def test_a_mistake_is_shown_at_its_authors_line_alone(tmp_path: Path) -> None:
+    for number, line in enumerate(MISTAKES):
+        decorated = "async def test_it():\n    pass\n" if line.startswith("@") else ""
+        (tmp_path / f"test_{number}.py").write_text(f"import worldline\n\n{line}\n{decorated}")
+    output = run_pytest(tmp_path)
+    for number, said in enumerate(MISTAKES.values()):
+        assert re.search(
+            rf"test_{number}\.py:3: in <module>(\n.*){{1,2}}\nE .*ConfigurationError: {re.escape(said)}", output
+        )
+    assert "src/worldline" not in output
+
+
 def test_a_host_says_what_is_wrong_with_it() -> None:
     with pytest.raises(ConfigurationError, match="the host serve takes no arguments"):
         host(serve, "8080")

@@ -67,7 +67,7 @@ _SHARED = """
     --realtime RATE  Run at most this many simulated seconds per real second.
     --timing  Note who asks when, in wall-clock time, in NAME.timing next to the recording: see `why`.
     --patience SECONDS at least 0.1  Name a participant that holds all others for longer than this, in wall-clock time
-        (default: 10). The result stays the same.
+        (default: 10), also with --quiet. The result stays the same.
     --lcm TARGET  Show all messages on an LCM: udpm://GROUP:PORT, tcpq://HOST:PORT or a log.
     --lcm-serve HOST:PORT  Be a tcpq:// endpoint for LCM programs that look on; port 0 picks one.
     --listen ADDRESS  Where to listen: tcp://HOST:PORT, tls://HOST:PORT or unix:///PATH.

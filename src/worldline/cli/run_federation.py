@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from math import inf
 from tempfile import SpooledTemporaryFile
 from types import FrameType, TracebackType
@@ -342,9 +343,9 @@ class Screen:
         else:
             self._status_console.print(f"... {self._title}: {said}")
 
-    def tell(self, text: str) -> None:
-        """Say something of how the run is going, which is no part of what comes of it."""
-        if not self._quiet:
+    def tell(self, text: str, *, is_wanted: bool = False) -> None:
+        """Say something of how the run is going, which is no part of what comes of it; if quiet, if `is_wanted`."""
+        if is_wanted or not self._quiet:
             self._status_console.print(text)
 
     def note(self, text: str) -> None:
@@ -706,8 +707,9 @@ def run_on_screen(
     """
     properties = ready.properties()  # Before anything is started: one may not be there.
     is_debugged = ready.roles is not None and ready.roles.debugged is not None  # That may take long.
-    patience_s = inf if is_debugged else ready.options.federation.patience or PATIENCE_S
-    name_holder = holder_notice(screen.tell, patience_s)
+    asked = ready.options.federation.patience
+    tell_holder = partial(screen.tell, is_wanted=asked is not None)
+    name_holder = holder_notice(tell_holder, inf if is_debugged else asked or PATIENCE_S)
     began = time.monotonic()
 
     def watch(status: Status) -> None:

@@ -27,6 +27,7 @@ from worldline.experiments.measures import MSER5, FieldMonitors, WarmUp, measure
 from worldline.experiments.statistics import load_scipy, mean_of, runs_wanted
 from worldline.experiments.table import SUFFIX, Cell, Row, SweepFile, SweepTable, read_sweep
 from worldline.files.loading import pairs
+from worldline.files.saving import file_named
 from worldline.model.errors import ConfigurationError, Interrupted, LossError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
@@ -612,7 +613,7 @@ def prepared_sweep(
         **{**asked, "warm_up": as_warm_up(asked.get("warm_up", 0))},
     )
     _check_points(request, seeds)
-    where = Path(f"{own.name.replace('/', '-')}{SUFFIX}") if path is None else path
+    where = Path(file_named(own.name, SUFFIX)) if path is None else path
     return Sweep(request, where, request.facts(own), seeds=seeds, precise=precise)
 
 

@@ -76,6 +76,11 @@ def destination(path: str | os.PathLike[str], *, called: str | None = None) -> D
     return Destination(path, file)
 
 
+def file_named(name: str, suffix: str) -> str:
+    """Return how a file is called after something: in no other folder, not hidden, and not like an option."""
+    return f"{name.replace('/', '-').lstrip('.-') or 'unnamed'}{suffix}"
+
+
 def save(path: Path, data: bytes) -> None:
     """Write a file whole, or leave what was there; write to what can only be streamed to."""
     save_parts(path, (data,))

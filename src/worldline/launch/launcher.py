@@ -50,6 +50,7 @@ from worldline.lock import State
 from worldline.lock.events import Witness
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
 from worldline.model.draws.table import functions_in
+from worldline.model.errors import shortened
 from worldline.model.text import counted
 from worldline.processes.tied import describe_exit
 from worldline.programs.entries import read_machine
@@ -504,9 +505,7 @@ class Launch:
             if process in self._processes.ended():
                 how = "was still behind long after the run, and was ended"
             if how is not None:
-                lines = [line.strip() for line in self._processes.last_words(process) if line.strip()]
-                advice = f"its last line was: {lines[-1]}" if lines else None
-                raise LossError(f"its twin {how}", participant=name, advice=advice)
+                raise LossError(f"its twin {how}", participant=name, advice=self._last_line(process))
 
     def _wait_for_twins(self, began: float) -> None:
         """Let the twins catch up. They have the same to do as their first copies; longer than twice is too long."""
@@ -692,10 +691,13 @@ class Launch:
 
     def _said(self, name: str) -> str | None:
         """Return what is known of a process that came to nothing: its last line, and which command it really was."""
-        lines = [line for line in self._processes.last_words(name) if line.strip()]
-        known = [f"its last line was: {lines[-1].strip()}"] if lines else []
+        known = [self._last_line(name)]
         part = self._setup.parts[name]
         if part.command is not None and "/" not in part.command[0]:
             found = shutil.which(part.command[0], path=search_path(part.environment))
             known.append(f"{part.command[0]} is {found}")
-        return "; ".join(known) or None
+        return "; ".join(filter(None, known)) or None
+
+    def _last_line(self, process: str) -> str | None:
+        lines = [line.strip() for line in self._processes.last_words(process) if line.strip()]
+        return f"its last line was: {shortened(lines[-1])}" if lines else None

@@ -179,8 +179,8 @@ def perform(
             if moment.number:
                 doing = "reward"
                 earned = reward(moment)
-                moment.reward = earned if type(earned) is float else _number(earned)
-                if measures and isfinite(moment.reward):
+                moment.reward = _number(earned)
+                if measures:
                     me.measure(REWARD, moment.reward)
             if done is not None:
                 doing = "done"
@@ -203,11 +203,14 @@ def perform(
 
 
 def _number(earned: Any) -> float:
-    """Take a number of whichever class as a reward."""
+    """Take a number of whichever class as a reward. A learner that was given a NaN would learn nothing ever after."""
     try:
-        return float(earned)
+        number = float(earned)
     except (TypeError, ValueError):
         raise ModelError(f"its function `reward` returned {shown(earned)}, and not a number") from None
+    if not isfinite(number):
+        raise ModelError(f"its function `reward` returned {shown(earned)}, and not a finite number")
+    return number
 
 
 def _truth(is_done: Any) -> bool:

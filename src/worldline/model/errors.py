@@ -58,15 +58,19 @@ def shortened(text: str) -> str:
     return printable(text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]}...")
 
 
-def nearest(name: object, known: Iterable[str]) -> str | None:
-    """Return, as advice, whether the known name was meant that is nearest to a misspelled one; None if none is near."""
+def nearest(name: object, known: Iterable[str], *, prefix: str = "") -> str | None:
+    """Return, as advice, whether the known name was meant that is nearest to a misspelled one; None if none is near.
+
+    A `prefix` that all have in common says nothing about how near they are.
+    """
     from difflib import get_close_matches  # It takes long to load, and most runs have no use for it.
 
     names: Collection[str] = known if isinstance(known, Collection) else list(known)
     if not isinstance(name, str) or len(name) > _NEAREST_LENGTH_MAX or len(names) > _NEAREST_AMONG_MAX:
         return None
-    near = get_close_matches(name, names, n=1)
-    return f"did you mean {shown(near[0])}?" if near else None
+    rest = {each.removeprefix(prefix): each for each in names}
+    near = get_close_matches(name.removeprefix(prefix), rest, n=1)
+    return f"did you mean {shown(rest[near[0]])}?" if near else None
 
 
 class WorldlineError(Exception):

@@ -272,7 +272,7 @@ def _parsed_fault(words: list[_Word], at: int, after: FaultTrigger | None) -> Pa
         signal = rest.pop(0).text if rest else ""
         if signal not in SIGNALS:
             problem = f"there is no signal {shown(signal)}" if signal else "it doesn't say which signal"
-            raise _misread(problem, form, nearest(signal, SIGNALS))
+            raise _misread(problem, form, nearest(signal.upper(), SIGNALS, prefix="SIG"))
     times = [_time_in(each, form) for each in rest]
     delays = 1 if verb == "slow" else 0
     if len(times) < delays:

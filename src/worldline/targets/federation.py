@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace as replace_fields
 
 from worldline.files.loading import Definition
+from worldline.files.saving import file_named
 from worldline.history.observer import LOG, MEASURE, Observer
 from worldline.history.outcome import Outcome, Watch
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
@@ -269,7 +270,7 @@ class ReadyFederation(Ready):
     @property
     def recording(self) -> str:
         """Where it is recorded unless the command says otherwise."""
-        return f"{self.name.replace('/', '-')}.mcap"
+        return file_named(self.name, ".mcap")
 
     def plan(self) -> Plan:
         return self.made_plan
@@ -282,7 +283,10 @@ class ReadyFederation(Ready):
         from worldline.targets.judging import load_property  # Here, since few runs are judged.
 
         folder = parts_of(self.target)[0].resolve().parent
-        return tuple(load_property(name, folder) for name in named)
+        return tuple(
+            load_property(name, folder, "--property" if name in self.options.properties else "properties")
+            for name in named
+        )
 
     def recorder(self, target: RecordingTarget) -> Recorder:
         """Return what records it, with how the payloads on its topics are to be read."""

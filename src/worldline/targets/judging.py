@@ -11,7 +11,7 @@ from worldline.federation.outcome import FederationOutcome
 from worldline.history.observer import Observer
 from worldline.history.telling import SeveralObservers
 from worldline.launch.file.startable import load_object
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.search.properties import AT_END, BrokenCheck, Property, StoryObserver, remembers
 
 
@@ -31,8 +31,18 @@ def judged(
     return replace(outcome, failure=failure)
 
 
-def load_property(name: str, directory: Path) -> Property:
-    """Import a property: one that is decorated, or a function of a story that has to hold at the end."""
+def load_property(name: str, directory: Path, where: str) -> Property:
+    """Import a property: one that is decorated, or a function of a story that has to hold at the end.
+
+    `where` is what named it, for errors: an option, or a key of a file.
+    """
+    try:
+        return _loaded(name, directory)
+    except UsageError as error:
+        raise type(error)(f"{where}: {error.problem}", advice=error.advice) from error.__cause__
+
+
+def _loaded(name: str, directory: Path) -> Property:
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
         raise ConfigurationError(

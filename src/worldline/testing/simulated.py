@@ -96,6 +96,7 @@ def host(
     is the host's. Other keywords are those of a `Machine`: `folder`, `volatile` and `allow`; with them alone, it
     returns what decorates a function.
     """
+    __tracebackhide__ = True
     directory = Path(sys._getframe(1).f_code.co_filename).parent
     machine = partial(Machine, module=module, directory=directory, folder=folder, volatile=volatile, allow=allow)
     if what is None:
@@ -145,6 +146,7 @@ def test(function: Function | None = None, **options: Unpack[TestOptions]) -> An
     `schedules` lets event loops choose between tasks: ``"random"``, ``"pct:3"`` or ``"delays:2"``. `properties` must
     hold as in a search. A run that takes more than `seconds_max` seconds has no end.
     """
+    __tracebackhide__ = True  # A mistake is in the line that calls it.
     for name in options:
         if name not in TestOptions.__annotations__:
             advice = nearest(name, TestOptions.__annotations__) or f"it takes {', '.join(TestOptions.__annotations__)}"
@@ -153,7 +155,10 @@ def test(function: Function | None = None, **options: Unpack[TestOptions]) -> An
         return partial(test, **options)
     if not callable(function):
         raise ConfigurationError(f"{shown(function)} isn't a test function", advice="write @worldline.test(seeds=200)")
-    chosen = _Chosen.of(options)
+    try:
+        chosen = _Chosen.of(options)
+    except WorldlineError as error:
+        raise error.with_traceback(None) from None
     parameters = _parameters(function)
     takes_request = any(each.name == "request" for each in parameters)
 

@@ -8,11 +8,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib.machinery import all_suffixes
 from pathlib import Path
 from stat import S_ISREG
+from types import ModuleType
 
 from worldline.federation.participant.declaration import Plain, agreed
 from worldline.federation.participant.program import Program
@@ -116,11 +116,16 @@ def load_object(entry: str, directory: Path) -> object:
     found = module
     for part in name.split("."):
         if not hasattr(found, part):
-            meant = get_close_matches(part, [each for each in dir(found) if not each.startswith("_")], 1, 0.7)
-            advice = f"did you mean {meant[0]}?" if meant else None
+            known = [each for each in dir(found) if _is_own(each, getattr(found, each, None))]
+            advice = nearest(part, known, f"{module_name} has") if known else None
             raise UsageError(f"{module_name} has no {name}", advice=advice)
         found = getattr(found, part)
     return found
+
+
+def _is_own(name: str, value: object) -> bool:
+    """Whether a module's author may have meant this: no module, nor `from __future__ import annotations`."""
+    return not (name.startswith("_") or isinstance(value, ModuleType) or type(value).__module__ == "__future__")
 
 
 def check_entry(entry: str, directory: Path) -> None:
