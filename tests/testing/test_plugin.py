@@ -139,7 +139,14 @@ LEFT = []
 @worldline.test(seeds=5)
 async def test_what_outlives_a_run():
     LEFT.append(1)
-    assert len(LEFT) != 3
+    assert len(LEFT) < 3
+
+FIRST = []
+
+@worldline.test(seeds=5)
+async def test_what_the_first_run_leaves():
+    FIRST.append(1)
+    assert len(FIRST) != 1
 
 @worldline.test(seeds=2)
 async def test_that_is_unsteady(counter):
@@ -205,6 +212,7 @@ def test_what_is_sound_passes_and_what_is_not_fails(output: str) -> None:
         "a_crash": "FAILED",
         "all_orders": "FAILED",
         "what_outlives_a_run": "FAILED",
+        "what_the_first_run_leaves": "FAILED",
         "that_is_unsteady": "PASSED",
         "method": "PASSED",
         "an_ordinary_one": "PASSED",
@@ -276,8 +284,21 @@ def test_all_orders_are_tried_on_one_seed(output: str) -> None:
 
 
 def test_what_outlives_a_run_is_said(output: str) -> None:
-    said = part(output, "test_what_outlives_a_run")
+    said = part(output, "test_what_the_first_run_leaves")
     assert "it didn't fail when it was repeated: something outlives a run" in said
+
+
+def test_a_failure_that_needs_the_seeds_before_it_is_repeated_with_them(folder: Path, output: str) -> None:
+    said = part(output, "test_what_outlives_a_run")
+    assert "seed 2 fails, after 2 seeds that passed" in said
+    assert "it doesn't fail without the seeds before it: something outlives a run" in said
+    assert "shrunk" not in said
+    assert "--worldline-seed 2" not in said
+    commands = re.findall(
+        r"pytest (test_services.py::test_what_outlives_a_run --worldline-seeds 3)$", said, re.MULTILINE
+    )
+    assert "seed 2 fails" in run_pytest(folder, *commands[0].split())
+    assert "1 passed" in run_pytest(folder, "test_services.py::test_what_outlives_a_run", "--worldline-seed", "2")
 
 
 def test_a_test_whose_runs_differ_is_warned_of_and_no_other(output: str) -> None:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import inspect
 import mmap
 import os
+import select
 import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial, update_wrapper
 from pathlib import Path
@@ -304,18 +306,32 @@ def _run_alone(trial: FederationTrial) -> None:
             _raise(outcome.failure, [f"seed {trial.seed} fails", *_story(happenings, None)])
 
 
+_OUTLIVES = "something outlives a run, a variable of a module or what a fixture has made"
+
+
 def _search(trial: FederationTrial, number: int, workers: int, seconds_max: float, command: str) -> str:
     """Try so many seeds, and say how much that was; or shrink what fails, and raise it."""
     __tracebackhide__ = _hides
-    report = _tried(trial, number, workers, seconds_max)
+
+    def fails(seed: int) -> bool:
+        return search_seeds(trial, [seed], recipe=_no_recipe, seconds_max=seconds_max).failure is not None
+
+    # What other processes have tried fails here first.
+    aside = _set_aside(fails, seconds_max) if number > 1 and workers == 1 else nullcontext(lambda _: True)
+    with aside as fails_alone:
+        report = _tried(trial, number, workers, seconds_max)
+        is_alone = report.failure is None or report.failure.seed == 0 or fails_alone(report.failure.seed)
     if report.failure is None or report.failure.failure is None:
         _look_for_leaks(trial.with_seed(0))
         schedules = f", {trial.schedules.words()}" if trial.schedules is not None else ""
         return f"{counted(report.tried, 'seed')}, {counted(report.events, 'event')}{schedules}"
     failing = trial.with_seed(report.failure.seed)
     lines = [_headline(report, failing), *_of_day(failing, report.failure)]
-    again = ["to repeat it:", f"  {command} {SEED} {failing.seed}"]
     failure: WorldlineError = report.failure.failure
+    if not is_alone:
+        lines.append(f"it doesn't fail without the seeds before it: {_OUTLIVES}")
+        _raise(failure, [*lines, "to repeat it, after these:", f"  {command} {SEEDS} {failing.seed + 1}"])
+    again = ["to repeat it:", f"  {command} {SEED} {failing.seed}"]
     if isinstance(failure, Stuck):  # What has no end has no short form either.
         _raise(failure, [*lines, *again])
     try:
@@ -323,10 +339,7 @@ def _search(trial: FederationTrial, number: int, workers: int, seconds_max: floa
     except UsageError as error:
         if "doesn't fail" not in error.problem:
             raise
-        lines.append(
-            "it didn't fail when it was repeated: something outlives a run, a variable of a module or what a fixture"
-            " has made"
-        )
+        lines.append(f"it didn't fail when it was repeated: {_OUTLIVES}")
         _raise(failure, [*lines, *again])
     return _raise(shrunk.failure, [*lines, *_of_shrunk(shrunk), *again])
 
@@ -479,6 +492,9 @@ _HOSTS: Any = _pytest().StashKey()
 # A test is made of fixtures, which can't be sent elsewhere, so the processes are forked. All that they say is which
 # seed failed first: its failure is had by running that seed again, here.
 
+# A process is also set aside before the first run, to be asked whether a seed fails there, too. If it doesn't, it has
+# failed because of what the seeds before it have left behind.
+
 Try = Callable[[int], tuple[bool, int]]
 """Tries a seed; returns whether it failed, and how much has happened."""
 
@@ -518,6 +534,41 @@ def first_failing(attempt: Try, number: int, workers: int) -> tuple[int | None, 
     return min(failed, default=None), sum(share.events for share in shares)
 
 
+@contextmanager
+def _set_aside(fails: Callable[[int], bool], seconds_max: float) -> Iterator[Callable[[int], bool]]:
+    """Keep a process as it is now, and give what asks there, once, whether a seed fails. What can't be asked, does.
+
+    The process only waits, so a test that passes takes no longer. One with other threads can't be forked safely.
+    """
+    if not hasattr(os, "fork") or threading.active_count() > 1:
+        yield lambda _: True
+        return
+    asked, asking = os.pipe()
+
+    def live() -> Share:
+        os.close(asking)
+        seed = int(os.read(asked, 20))
+        return Share(failed=seed if fails(seed) else None)
+
+    child, reading = _forked(live)
+    os.close(asked)
+    with os.fdopen(reading, "rb") as answer:
+
+        def fails_there(seed: int) -> bool:
+            os.write(asking, b"%d" % seed)
+            if not select.select([answer], [], [], 2 * seconds_max)[0]:
+                return True
+            share = _decoded(answer.read())
+            return share.failed is not None or bool(share.trouble)
+
+        try:
+            yield fails_there
+        finally:
+            os.close(asking)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
 def _share(attempt: Try, seeds: range, lowest: memoryview[int]) -> Share:
     events = 0
     for seed in seeds:
@@ -536,7 +587,9 @@ def _forked(live: Callable[[], Share]) -> tuple[int, int]:
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # pytest-xdist has a thread that no child needs.
+        child = os.fork()
     if child:
         os.close(writing)
         return child, reading
@@ -552,5 +605,8 @@ def _forked(live: Callable[[], Share]) -> tuple[int, int]:
 
 def _read(reading: int) -> Share:
     with open(reading, "rb") as file:
-        said = file.read()
+        return _decoded(file.read())
+
+
+def _decoded(said: bytes) -> Share:
     return msgpack.decode(said, type=Share) if said else Share(trouble="it was killed")
