@@ -56,8 +56,7 @@ class Cyclic(Entity):
         self.record("x", 1)
         self.create(Actor(lambda child: self.kept.append(child)), "kim")
         self.create(process(lazy))
-        self.send(self.name, "later", 1, delay=HOUR)
-        self.schedule("later", self, delay=HOUR)
+        self.send(self.name, "later", self, delay=HOUR)
         yield HOUR
 
     def forever(self, thing: Any) -> Steps:

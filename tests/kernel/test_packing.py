@@ -377,12 +377,6 @@ def test_what_cannot_be_sent_is_refused_with_the_reason(thing: Any, reason: str)
     assert (error.participant, error.at) == ("a", 0)
 
 
-def test_what_cannot_be_sent_to_others_cannot_be_sent_to_oneself_either() -> None:
-    error = error_of(lambda me: me.send("a", "x", lambda: 1), ModelError)
-    assert "a message can't carry the function <lambda>" in str(error)
-    assert (error.participant, error.at) == ("a", 0)
-
-
 def test_a_refused_message_leaves_no_trace() -> None:
     def act(me: Actor) -> None:
         with pytest.raises(ModelError, match="can't carry"):

@@ -681,8 +681,6 @@ class EntityBase:
             else:
                 latency = _nanoseconds(delay)
         if target is self:
-            if payload is not None and type(payload) is not int:
-                _seal(payload)  # It isn't copied, but what no other could be sent is refused here, too.
             self._wl_schedule(topic, payload, latency)
             return
         if topic is not engine.topics.given:
