@@ -461,6 +461,27 @@ def test_a_run_goes_on_at_the_pace_of_the_server_that_took_it_over(
     assert digests == [undisturbed]
 
 
+def test_a_run_that_was_paused_goes_on_when_it_is_taken_up(undisturbed: bytes, tmp_path: Path, address: str) -> None:
+    digests: list[bytes] = []
+    journal = tmp_path / "run.journal"
+
+    def serve_both() -> None:
+        watcher = Watcher(20 * MS)
+        server = MortalServer(PLAN, address, journal=journal, observer=watcher)
+
+        def act() -> None:
+            server.order(lambda: server.pause_at(30 * MS))
+            server.kill()
+
+        watcher.act = act
+        with pytest.raises(ServerKilled):
+            server.serve()
+        digests.append(serve([], journal, address))
+
+    together(serve_both, partial(live, address, "ann"), partial(live, address, "bob"))
+    assert digests == [undisturbed]
+
+
 def test_without_a_journal_everybody_ends_at_once(address: str) -> None:
     def serve_briefly() -> None:
         with pytest.raises(ServerKilled):
