@@ -28,7 +28,10 @@ _TURNS_MIN = 1_000
 
 
 class BucketQueue:
-    """Events that wait, of which about so many are `dead`; and the one at hand, if whoever takes them out says so."""
+    """Events that wait, of which about so many are `dead`.
+
+    `event` is the one that was taken out last, while it happens: `process.advance` sets it.
+    """
 
     __slots__ = (
         *("_buckets", "_late", "_numbers", "_present", "_reached", "_shift", "_since", "_taken", "_turns"),
