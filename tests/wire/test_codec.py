@@ -31,7 +31,7 @@ def bodies(data: bytes, longest: int = FRAME_MAX, largest: int = 0) -> list[byte
     if largest:
         frames.admit(largest)
     found = list(frames.feed(data))
-    assert not frames.is_cut_short
+    assert not frames.is_cut_short()
     return found
 
 

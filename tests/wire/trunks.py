@@ -100,7 +100,7 @@ class CircuitPeer(Peer):
     def read(self) -> list[Any]:
         cutter = Cutter()
         answers = [msgpack.decode(body) if body else BEAT for body in cutter.feed(self.stream())]
-        assert not cutter.is_cut_short, "the host has put out half a frame"
+        assert not cutter.is_cut_short(), "the host has put out half a frame"
         return answers
 
     def hang_up(self, cause: str = "") -> None:

@@ -1,5 +1,7 @@
 # The C types of `calls.pyx`, for the compiled ends of connections.
 
+from worldline.lock._words cimport Grant
+
 
 cdef extern from "Python.h":
     ctypedef void* PyThread_type_lock
@@ -10,11 +12,16 @@ cdef class SocketCalls:
     cdef int _number
     cdef bint _waits
 
+    cpdef bytes say(self, list events, Py_ssize_t longest)
+    cpdef Grant hear_grant(self, Py_ssize_t longest, int flags, list unread)
+    cpdef list hear_events(self, Py_ssize_t longest, Py_ssize_t most, list unread)
     cpdef bint send(self, data, Py_ssize_t start, list sent) except -1
     cpdef bint receive(self, Py_ssize_t size, int flags, list unread) except -1
     cpdef Py_ssize_t send_some(self, data, Py_ssize_t start) except -1
     cdef Py_ssize_t _send(self, const char* data, Py_ssize_t size) except -1
+    cpdef Py_ssize_t pass_on(self, bytearray out) except -1
     cpdef bytes received(self, Py_ssize_t size, int flags)
+    cdef Py_ssize_t _receive(self, char* room, Py_ssize_t size, int flags) except -1
     cpdef close(self)
 
 
@@ -36,6 +43,7 @@ cdef class Mutex:
     cdef PyThread_type_lock _bell
 
     cpdef __enter__(self)
+    cpdef bint locked(self)
     cpdef release(self)
     cdef _wait(self)
 

@@ -11,11 +11,15 @@ frame to write its journal, which is mapped memory.
 from zlib import crc32
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.math cimport ceil
 from libc.string cimport memcpy
+
+from worldline.lock._words cimport Grant
+from worldline.wire.packed cimport FRAME_ROOM, read_events, read_grant, write_events
 
 cdef extern from *:
     """
@@ -72,6 +76,8 @@ cdef extern from *:
 
 cdef extern from "Python.h":
     ctypedef struct PyObject
+    Py_ssize_t PyList_GET_SIZE(object items)
+    int PyList_SetSlice(object items, Py_ssize_t start, Py_ssize_t end, PyObject* others) except -1
     PyObject* new_bytes "PyBytes_FromStringAndSize"(const char* data, Py_ssize_t size) except NULL
     char* bytes_of "PyBytes_AS_STRING"(PyObject* data)
     int resize "_PyBytes_Resize"(PyObject** data, Py_ssize_t size) except -1
@@ -90,6 +96,17 @@ cdef extern from "Python.h":
 cdef enum:
     SHORT = 4096  # So much is read here first, and copied.
     READY_MAX = 64  # So many sockets are told of at once; the others come next.
+    HEADER = 4
+    NOTHING = -2
+
+
+cdef inline Py_ssize_t frame_size(const unsigned char* data, Py_ssize_t size, Py_ssize_t longest) noexcept:
+    """Return how long the body is, if this is one frame that is whole, has a body and isn't too long; or else 0."""
+    cdef Py_ssize_t length
+    if size < HEADER:
+        return 0
+    length = <Py_ssize_t>data[0] << 24 | data[1] << 16 | data[2] << 8 | data[3]
+    return length if length == size - HEADER and length <= longest else 0
 
 
 cdef class SocketCalls:
@@ -118,6 +135,76 @@ cdef class SocketCalls:
             return False
         unread.append(data)
         return True
+
+    # What most hops take: whole frames, written and read without an object for them.
+
+    cpdef bytes say(self, list events, Py_ssize_t longest):
+        """Take out what a participant says, and write it as a frame; return what didn't fit.
+
+        None: it isn't written here, and is still in the list.
+        """
+        cdef unsigned char room[FRAME_ROOM]
+        cdef Py_ssize_t size, done
+        if self._number < 0:
+            return None
+        size = write_events(room, events, longest)
+        if not size:
+            return None
+        done = send(self._number, room, size, MSG_DONTWAIT)
+        if done < 0:
+            if errno != EINTR and errno != EAGAIN:
+                PyErr_SetFromErrno(OSError)
+            done = 0
+        PyList_SetSlice(events, 0, PyList_GET_SIZE(events), NULL)
+        return PyBytes_FromStringAndSize(<char*>room + done, size - done)
+
+    cpdef Grant hear_grant(self, Py_ssize_t longest, int flags, list unread):
+        """Read a grant, if that is what has come, and all of it; None: nothing has, or what is in the list then."""
+        cdef unsigned char room[SHORT]
+        cdef Py_ssize_t size, came
+        cdef Grant grant
+        if self._number < 0:
+            self.receive(SHORT, flags, unread)
+            return None
+        came = self._receive(<char*>room, SHORT, flags)
+        if came == NOTHING:
+            return None
+        size = frame_size(room, came, longest)
+        grant = read_grant(room + HEADER, size) if size else None
+        if grant is None:
+            unread.append(PyBytes_FromStringAndSize(<char*>room, came))
+        return grant
+
+    cpdef list hear_events(self, Py_ssize_t longest, Py_ssize_t most, list unread):
+        """Read a frame of so many events at the most, as `hear_grant` does a grant."""
+        cdef unsigned char room[SHORT]
+        cdef Py_ssize_t size, came
+        cdef list events
+        if self._number < 0:
+            self.receive(SHORT, 0, unread)
+            return None
+        came = self._receive(<char*>room, SHORT, 0)
+        if came == NOTHING:
+            return None
+        size = frame_size(room, came, longest)
+        events = read_events(room + HEADER, size) if size else None
+        if events is None or PyList_GET_SIZE(events) > most:
+            unread.append(PyBytes_FromStringAndSize(<char*>room, came))
+            return None
+        return events
+
+    cpdef Py_ssize_t pass_on(self, bytearray out) except -1:
+        """Write what fits of this, and take it out; return how much that was."""
+        cdef Py_ssize_t size = PyByteArray_GET_SIZE(out), done
+        if self._number < 0:
+            done = self.send_some(out, 0)
+        else:
+            done = self._send(PyByteArray_AS_STRING(out), size)
+        if done == size:
+            PyByteArray_Resize(out, 0)
+        elif done:
+            del out[:done]
+        return done
 
     cpdef Py_ssize_t send_some(self, data, Py_ssize_t start) except -1:
         """Write what fits of this from there on; return how much that was."""
@@ -155,7 +242,6 @@ cdef class SocketCalls:
         cdef char* room = short
         cdef PyObject* long = NULL
         cdef Py_ssize_t came
-        cdef bint waits = self._waits and not flags & MSG_DONTWAIT
         if self._number < 0:
             try:
                 return self._connection.recv(size, flags)
@@ -165,25 +251,33 @@ cdef class SocketCalls:
             long = new_bytes(NULL, size)
             room = bytes_of(long)
         try:
-            while True:
-                if waits:
-                    PyErr_CheckSignals()
-                    with nogil:
-                        came = recv(self._number, room, size, flags)
-                else:
-                    came = recv(self._number, room, size, flags)
-                if came >= 0:
-                    break
-                if errno == EAGAIN:
-                    return None
-                if errno != EINTR:
-                    PyErr_SetFromErrno(OSError)
+            came = self._receive(room, size, flags)
+            if came == NOTHING:
+                return None
             if long is NULL:
                 return PyBytes_FromStringAndSize(short, came)
             resize(&long, came)
             return <bytes><object>long
         finally:
             let_go(long)
+
+    cdef Py_ssize_t _receive(self, char* room, Py_ssize_t size, int flags) except -1:
+        """Read what has come, and return how much that is; NOTHING has, by now or for as long as it waits."""
+        cdef Py_ssize_t came
+        cdef bint waits = self._waits and not flags & MSG_DONTWAIT
+        while True:
+            if waits:
+                PyErr_CheckSignals()
+                with nogil:
+                    came = recv(self._number, room, size, flags)
+            else:
+                came = recv(self._number, room, size, flags)
+            if came >= 0:
+                return came
+            if errno == EAGAIN:
+                return NOTHING
+            if errno != EINTR:
+                PyErr_SetFromErrno(OSError)
 
     cpdef close(self):
         """Make no more calls: the number may soon be another file's."""
@@ -306,6 +400,10 @@ cdef class Mutex:
                     PyErr_CheckSignals()
         finally:
             self._waiting -= 1
+
+    cpdef bint locked(self):
+        """Whether it is held, by any thread."""
+        return self._held
 
     def acquire(self, bint blocking=True):
         """Take it; if it isn't to be waited for, return whether it could be taken."""

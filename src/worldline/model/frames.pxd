@@ -28,6 +28,7 @@ cdef class Cutter:
     cpdef bint cut(self, list bodies) except -1
     @cython.locals(length="long long")
     cdef long long _piece(self, long long said) except -1
+    cpdef bint is_cut_short(self) except -1
     cpdef Py_ssize_t gathered(self) except -1
     cpdef room(self)
     cpdef fill(self, list sizes)

@@ -183,7 +183,6 @@ class Cutter:
         """How much has come of a long body of which a part is missing."""
         return 0 if self._long is None else self._filled
 
-    @property
     def is_cut_short(self) -> bool:
         """Whether the stream, if it ended here, would end within a frame."""
         return self._long is not None or self._at < len(self._rest)

@@ -13,7 +13,7 @@ from libc.string cimport memcmp
 
 from worldline.lock._words cimport Advance, Grant, Next, Promise, Publish, Reached
 from worldline.model._messagepack cimport (
-    ROOM, Writer, append, put_bytes, put_head, put_list, put_message, put_number, put_payload, put_text, utf8_of
+    Writer, append, put_bytes, put_head, put_list, put_message, put_number, put_payload, put_text, utf8_of
 )
 from worldline.model._native cimport new_tuple
 
@@ -35,7 +35,7 @@ cdef list names = [""] * NAMES  # Those that were read last: the same few come a
 
 cdef inline void begin(Writer* out, unsigned char* room) noexcept:
     out.at = &room[HEADER]
-    out.end = &room[ROOM]
+    out.end = &room[FRAME_ROOM]
     out.fits = True
 
 
@@ -51,9 +51,14 @@ cdef Py_ssize_t finish(Writer* out, unsigned char* start, Py_ssize_t longest) no
 
 cpdef bytes packed_events(list events, Py_ssize_t longest):
     """Return what a participant says as a frame; None: it isn't written here."""
-    cdef unsigned char room[ROOM]
+    cdef unsigned char room[FRAME_ROOM]
+    cdef Py_ssize_t size = write_events(room, events, longest)
+    return PyBytes_FromStringAndSize(<char*>room, size) if size else None
+
+
+cdef Py_ssize_t write_events(unsigned char* room, list events, Py_ssize_t longest) except -1:
+    """Write what a participant says as a frame; return its length, or 0: it isn't written here."""
     cdef Writer out
-    cdef Py_ssize_t size
     begin(&out, room)
     put_list(&out, len(events))
     try:
@@ -78,18 +83,17 @@ cpdef bytes packed_events(list events, Py_ssize_t longest):
                 put_bytes(&out, b"\x92\xA7reached", 9)
                 put_number(&out, (<Reached>event).now)
             else:
-                return None
+                return 0
             if not out.fits:
-                return None
+                return 0
     except UnicodeEncodeError:
-        return None  # Half a character.
-    size = finish(&out, room, longest)
-    return PyBytes_FromStringAndSize(<char*>room, size) if size else None
+        return 0  # Half a character.
+    return finish(&out, room, longest)
 
 
 cpdef bint pack_grant(bytearray sent, Grant grant, Py_ssize_t longest) except -1:
     """Put a grant as a frame behind what is to be sent; False: it isn't written here."""
-    cdef unsigned char room[ROOM]
+    cdef unsigned char room[FRAME_ROOM]
     cdef Writer out
     cdef list messages = grant.messages
     cdef Py_ssize_t size
@@ -210,14 +214,17 @@ cdef bytes payload(Reader* body):
 
 cpdef list unpacked_events(body):
     """Read a participant's frame; None: it isn't read here."""
+    if type(body) is not bytes:
+        return None
+    return read_events(<const unsigned char*>PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
+
+
+cdef list read_events(const unsigned char* body, Py_ssize_t size):
     cdef Reader left
     cdef Py_ssize_t count
     cdef long long first, second
     cdef list events = []
-    if type(body) is not bytes:
-        return None
-    left.at = <const unsigned char*>PyBytes_AS_STRING(body)
-    left.end = left.at + PyBytes_GET_SIZE(body)
+    left.at, left.end = body, body + size
     count = length(&left, 0x90, 15, 0xDC)
     if count < 0:
         return None
@@ -260,14 +267,17 @@ cpdef list unpacked_events(body):
 
 cpdef object unpacked_grant(body):
     """Read a grant; None: it isn't one that is read here."""
+    if type(body) is not bytes:
+        return None
+    return read_grant(<const unsigned char*>PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
+
+
+cdef Grant read_grant(const unsigned char* body, Py_ssize_t size):
     cdef Reader left
     cdef Py_ssize_t count
     cdef long long horizon, arrival, sent, sequence, copy
     cdef list messages = []
-    if type(body) is not bytes:
-        return None
-    left.at = <const unsigned char*>PyBytes_AS_STRING(body)
-    left.end = left.at + PyBytes_GET_SIZE(body)
+    left.at, left.end = body, body + size
     if not skips(&left, b"\x95\xA5grant", 7):
         return None
     try:

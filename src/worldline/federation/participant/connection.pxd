@@ -5,7 +5,7 @@ from worldline.wire.codec cimport Frames, decode_answer, encode_events
 
 cdef tuple _REQUESTS
 cdef int _AT_ONCE
-cdef Py_ssize_t _LEAST
+cdef Py_ssize_t _LEAST, _SHORT
 cdef object Grant, Deliver, Recalled, Restore, StartRun
 cdef list _NOTHING
 cdef double _ASKED_S, _BRISK_S, _LONG_S, _VERY_LONG_S, _PAUSES, _LOOK_AFTER_S, _TELL_AFTER_S
@@ -25,6 +25,9 @@ cdef class Conversation:
     cpdef bint move(self, list unread) except -1
     cpdef body(self)
     cpdef encode(self, list events)
+    cpdef forget_answer(self)
+    cpdef bint is_blank(self) except -1
+    cpdef take(self, grant)
     @cython.locals(messages=list)
     cpdef answer(self)
     cdef bint _is_whole(self) except -1
@@ -33,8 +36,14 @@ cdef class Conversation:
     cdef _understood(self, object body)
 
 
-cdef class Eagerness:
+cdef class WallClock:
     cdef object _clock
+
+    cpdef double read(self) except? -1
+
+
+cdef class Eagerness:
+    cdef WallClock _clock
     cdef bint _brisk
     cdef double _lost_s
     cdef double _resumes
@@ -61,6 +70,10 @@ cdef class QueuedSocket:
     cdef list _sizes
     cdef Py_ssize_t _size
 
+    @cython.locals(rest=bytes)
+    cpdef bint say(self, list events, Py_ssize_t longest) except -1
+    cpdef hear(self, Py_ssize_t longest, int flags)
+    cpdef bint hears(self)
     @cython.locals(done=Py_ssize_t, count=Py_ssize_t)
     cpdef bint send(self) except -1
     cpdef bint receive(self, Frames frames, int flags=*) except -1
@@ -84,12 +97,17 @@ cdef class SocketConnection:
     @cython.locals(now=double)
     cpdef bint is_due(self, bint urgent) except -1
     cpdef look(self)
-    cdef _queue(self, list events)
+    @cython.locals(conversation=Conversation, queued=QueuedSocket)
+    cdef _say(self, list events)
+    @cython.locals(conversation=Conversation)
+    cdef bint _says_at_once(self, list events) except -1
     cpdef _write(self, object data)
     cdef _answer(self)
     cdef _send_all(self)
-    @cython.locals(written=double, queued=QueuedSocket, frames=Frames, came=bint)
+    @cython.locals(written=double, came=bint)
     cdef _receive(self, int flags=*)
+    @cython.locals(conversation=Conversation, queued=QueuedSocket)
+    cdef bint _hear(self, int flags) except -1
 
 
 cdef class RedialingWire:

@@ -35,6 +35,7 @@ from worldline.federation.participant.call import Greeting, refusal
 from worldline.federation.sockets import (
     CLOSED,
     READ_LEAST,
+    READ_SHORT,
     Encrypted,
     broken,
     expect_signs_of_life,
@@ -131,8 +132,19 @@ class Conversation:
     def encode(self, events: list[ParticipantEvent]) -> bytes:
         """Return what the participant says as frames. A request leaves the answer to the one before behind."""
         if type(events[-1]) in _REQUESTS:
-            self._parts = []
+            self.forget_answer()
         return encode_events(events, self.frames.longest)
+
+    def forget_answer(self) -> None:
+        self._parts = []
+
+    def is_blank(self) -> bool:
+        """Whether nothing of an answer has come yet."""
+        return not (self._parts or self._bodies or self.frames.is_cut_short())
+
+    def take(self, grant: Grant) -> None:
+        """Take a whole answer, understood already."""
+        self._parts.append(grant)
 
     def answer(self) -> StartRun | Grant | None:
         """Return the answer, if it is whole; None: more has to come in. Raise if the server has ended it.
@@ -232,11 +244,21 @@ _VERY_LONG_S = 0.0003
 _PAUSES = 64  # For so many times as long as it took one doesn't ask.
 
 
+class WallClock:
+    """What tells the seconds: any function, of which `time.monotonic` itself is asked in C."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = None if clock is time.monotonic else clock
+
+    def read(self) -> float:
+        return monotonic() if self._clock is None else self._clock()
+
+
 class Eagerness:
     """Of one end of a connection, or of several. `since` is always when it began to wait."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = None if clock is time.monotonic else clock  # None: that one, which needn't be called by Python.
+    def __init__(self, clock: WallClock) -> None:
+        self._clock = clock
         self._brisk = False  # What was last waited for came soon.
         self._lost_s = 0.0  # How long another process had the processor, if what came of it isn't known yet.
         self._resumes = 0.0  # When it may ask again.
@@ -247,12 +269,12 @@ class Eagerness:
 
     def asks_again(self, since: float) -> bool:
         """Let others have the processor; return whether to ask again then."""
-        before = monotonic() if self._clock is None else self._clock()
+        before = self._clock.read()
         if self._lost_s:
             self._resumes = before + _PAUSES * self._lost_s
             return False
         yield_processor()
-        now = monotonic() if self._clock is None else self._clock()
+        now = self._clock.read()
         took = now - before
         if took > _VERY_LONG_S:
             self._resumes = now + _PAUSES * took
@@ -274,7 +296,7 @@ _WAKE_S = 1.0
 _FAREWELL_S = 2.0
 _SHAKE_S_MAX = 0.002
 _AT_ONCE = int(socket.MSG_DONTWAIT)
-_LEAST = READ_LEAST
+_LEAST, _SHORT = READ_LEAST, READ_SHORT
 _NOTHING: list[bytes] = []
 
 
@@ -300,6 +322,26 @@ class QueuedSocket:
         self._sizes: list[int] = []  # How much was read where long frames are put together, each time.
         self._size = READ_LEAST
         wake_every(connection, min(_WAKE_S, patience_s))
+
+    def say(self, events: list[ParticipantEvent], longest: int) -> bool:
+        """Write events at once, and have the rest follow; False: it isn't written here, or something is before it."""
+        if self.unsent or self._shake is not None or self.writing.locked():
+            return False
+        rest = self._calls.say(events, longest)
+        if rest is None:
+            return False
+        self.written = monotonic()
+        if rest:
+            self.unsent.append(rest)
+        return True
+
+    def hears(self) -> bool:
+        """Whether to `hear` what comes next: nothing that was read is left over, and frames are short."""
+        return self._size < _SHORT and not (self._unread or self._sizes)
+
+    def hear(self, longest: int, flags: int) -> Grant | None:
+        """Return a grant, if it has come by itself; what else has come is left over for `receive`."""
+        return self._calls.hear_grant(longest, flags, self._unread)
 
     def send(self) -> bool:
         """Write what fits of what is to be written; False: there is no room for it."""
@@ -395,7 +437,7 @@ class SocketConnection:
     ) -> None:
         self.queued = QueuedSocket(connection, shake, GREETING_S)
         self._conversation = Conversation(name)
-        self._eagerness = Eagerness(time.monotonic)
+        self._eagerness = Eagerness(WallClock())
         self._is_plain = not isinstance(connection, Encrypted)
         self._looked = 0.0
         self._doubt = doubt
@@ -424,15 +466,11 @@ class SocketConnection:
     # --- For the participant ---
 
     def tell(self, events: list[ParticipantEvent]) -> None:
-        if events:
-            self._queue(events)
-        self._write(b"")
+        self._say(events)
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         """Say it, and wait for the answer. Nothing to say: the pulse was quicker, or the wait is taken up again."""
-        if events:
-            self._queue(events)
-        self._write(b"")
+        self._say(events)
         if self._silence_s is not None:
             self._heard = time.monotonic()  # What it said before, while nothing was waited for, doesn't matter.
         with self.queued.reading:
@@ -503,10 +541,31 @@ class SocketConnection:
         self._conversation.disown()
         self.queued.disown()
 
-    def _queue(self, events: list[ParticipantEvent]) -> None:
-        data = self._conversation.encode(events)
-        del events[:]  # With the next line, one step: its call is the last of it.
-        self.queued.unsent.append(data)
+    def _say(self, events: list[ParticipantEvent]) -> None:
+        conversation, queued = self._conversation, self.queued
+        if events and not self._says_at_once(events):
+            data = conversation.encode(events)
+            del events[:]  # With the next line, one step: its call is the last of it.
+            queued.unsent.append(data)
+        if queued.unsent:
+            self._write(b"")
+        else:
+            conversation.check()
+
+    def _says_at_once(self, events: list[ParticipantEvent]) -> bool:
+        """Write what a hop takes, as far as it fits; False: it has to be queued."""
+        conversation = self._conversation
+        if conversation.end is not None:
+            return False
+        last: object = type(events[-1])
+        try:
+            if not self.queued.say(events, conversation.frames.longest):
+                return False
+        except OSError as error:
+            raise self._reason(error) from error
+        if last in _REQUESTS:
+            conversation.forget_answer()
+        return True
 
     def _write(self, data: bytes) -> None:
         self._conversation.check()
@@ -554,13 +613,13 @@ class SocketConnection:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
         if self._conversation.move(_NOTHING):
             return  # It was left over when the program was interrupted.
-        written, queued, frames = self.queued.written, self.queued, self._conversation.frames
+        written = self.queued.written
         came = False
         try:
             if not flags and self._is_plain and self._eagerness.asks(written):
                 while not came and self._eagerness.asks_again(written):
-                    came = queued.receive(frames, _AT_ONCE)
-            while not (came or queued.receive(frames, flags)):
+                    came = self._hear(_AT_ONCE)
+            while not (came or self._hear(flags)):
                 if flags:
                     return
                 self._check_patience()
@@ -573,6 +632,18 @@ class SocketConnection:
         self._heard = monotonic()
         self._eagerness.came(written, self._heard)
         self._conversation.move(_NOTHING)
+
+    def _hear(self, flags: int) -> bool:
+        """Have what has come taken in; False: nothing has. An answer that has come by itself is understood at once."""
+        conversation, queued = self._conversation, self.queued
+        if queued.hears() and conversation.is_blank():
+            grant = queued.hear(conversation.frames.longest, flags)
+            if grant is not None:
+                conversation.take(grant)
+                return True
+            if queued.hears():
+                return False
+        return queued.receive(conversation.frames, flags)
 
     def _check_patience(self) -> None:
         """Raise if there is nothing to wait for: the server's machine is gone, or the time for it is over."""

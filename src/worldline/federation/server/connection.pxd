@@ -1,13 +1,13 @@
 cimport cython
 
 from worldline.federation.calls cimport EpollWatch, SocketCalls
-from worldline.federation.participant.connection cimport Eagerness
+from worldline.federation.participant.connection cimport Eagerness, WallClock
 from worldline.federation.server.host cimport Host
 from worldline.federation.server.session cimport Session
 from worldline.wire.codec cimport Frames
 
 
-cdef Py_ssize_t _LEAST
+cdef Py_ssize_t _LEAST, _SHORT
 cdef int READ, WRITE
 
 
@@ -25,7 +25,7 @@ cdef class ServerConnection:
     cdef Host _host
     cdef object _sockets
     cdef object _gone
-    cdef object _clock
+    cdef WallClock _clock
     cdef bint _handshaking
     cdef bint _tls
     cdef bint _closed
@@ -35,10 +35,11 @@ cdef class ServerConnection:
     cdef object _closing_since
     cdef int _events
     cdef Py_ssize_t _size
+    cdef list _unread
 
     @cython.locals(session=Session)
     cpdef act(self)
-    @cython.locals(frames=Frames, data=bytes, came=bytes, size=Py_ssize_t)
+    @cython.locals(frames=Frames, host=Host, data=bytes, came=bytes, size=Py_ssize_t, events=list)
     cdef _read(self, Session session)
     @cython.locals(session=Session, out=bytearray, sent=Py_ssize_t)
     cpdef write(self)
@@ -48,7 +49,7 @@ cdef class ServerConnection:
 cdef class ServerTurns:
     cdef Host _host
     cdef object _sockets
-    cdef object _clock
+    cdef WallClock _clock
     cdef Eagerness _eagerness
     cdef public double now
     cdef public double timer

@@ -15,14 +15,14 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from worldline.federation.participant.connection import Eagerness
+from worldline.federation.participant.connection import Eagerness, WallClock
 from worldline.federation.peer_process import is_another_users, is_stopped, process_of
-from worldline.federation.server.host import Host
+from worldline.federation.server.host import EVENTS_AT_ONCE, Host
 from worldline.federation.server.limits import files_left, no_file_left
 from worldline.federation.server.operating import OperatorDesk
 from worldline.federation.server.session import OtherEnd, Session
 from worldline.federation.server.trunk import Trunk
-from worldline.federation.sockets import READ, READ_LEAST, WRITE, breakage, configure, is_unreachable, next_read
+from worldline.federation.sockets import READ, READ_LEAST, READ_SHORT, WRITE, breakage, configure, is_unreachable, next_read
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -81,7 +81,7 @@ def socket_watch() -> SocketWatch:
     return EpollWatch() if _HAS_EPOLL else SocketWatch()
 
 
-_LEAST = READ_LEAST
+_LEAST, _SHORT = READ_LEAST, READ_SHORT
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -95,7 +95,7 @@ class ServerConnection:
         host: Host,
         sockets: SocketWatch,
         gone: Callable[[ServerConnection], None],
-        clock: Callable[[], float],
+        clock: WallClock,
     ) -> None:
         configure(connection, host.limits.unreachable_s).setblocking(False)
         self._handshaking = self._tls = tls is not None
@@ -113,7 +113,8 @@ class ServerConnection:
         self._looked = False
         self._last_sent = False  # Nothing more will be sent.
         self._closing_since: float | None = None
-        self.session: Session = host.open(self._clock())
+        self._unread: list[bytes] = []
+        self.session: Session = host.open(self._clock.read())
         self.session.owner = self
         self._events = READ
         sockets.register(connection, self._events, self.act)
@@ -134,7 +135,7 @@ class ServerConnection:
         self._read(session)
 
     def _read(self, session: Session) -> None:
-        frames = session.frames
+        frames, host = session.frames, self._host
         # What is decrypted already must be read in any case: the selector won't tell of it.
         room = None if self._tls else frames.room()
         data = b""
@@ -142,7 +143,14 @@ class ServerConnection:
             if room is not None:
                 size = self._socket.recv_into(room)
             else:
-                came = self._calls.received(self._size, 0)
+                if self._size < _SHORT and not self._tls and host.hears(session):
+                    events = self._calls.hear_events(frames.longest, EVENTS_AT_ONCE, self._unread)
+                    if events is not None:
+                        host.hear(session, events, self._clock.read())
+                        return
+                    came = self._unread.pop() if self._unread else None
+                else:
+                    came = self._calls.received(self._size, 0)
                 if came is None:
                     return
                 data, size = came, len(came)
@@ -158,9 +166,9 @@ class ServerConnection:
             return
         if room is not None:
             frames.fill([size])
-        elif self._size != _LEAST or size == _LEAST:
+        elif self._size != _LEAST or size >= _LEAST:
             self._size = next_read(self._size, size)
-        self._host.receive(session, data, self._clock())
+        host.receive(session, data, self._clock.read())
 
     def write(self) -> None:
         """Send as much as fits, and see to it that the rest follows."""
@@ -174,15 +182,14 @@ class ServerConnection:
             trunk.fill()
         if out and not self._last_sent:
             try:
-                sent = self._calls.send_some(out, 0)
+                sent = self._calls.pass_on(out)
             except _LATER:
                 sent = 0
             except OSError as error:
                 self.close(f"its connection broke: {breakage(error)}")
                 return
             if sent:
-                session.sent = self._clock()
-                del out[:sent]
+                session.sent = self._clock.read()
         if trunk is not None and not out:
             trunk.fill()  # What is left over, for when there is room for it.
         if session.closing and not out and not self._last_sent:
@@ -285,7 +292,7 @@ class ServerConnection:
 class ServerTurns:
     """What a server does over and over: listens to its sockets, does what is ready, and sends what follows."""
 
-    def __init__(self, host: Host, sockets: SocketWatch, clock: Callable[[], float]) -> None:
+    def __init__(self, host: Host, sockets: SocketWatch, clock: WallClock) -> None:
         self._host = host
         self._sockets = sockets
         self._clock = clock
@@ -311,7 +318,7 @@ class ServerTurns:
         if host.dirty:
             self.send_all()
         host.arbiter.tell_if_due()  # While those who were answered compute.
-        self.now = self._clock()
+        self.now = self._clock.read()
         eagerness.came(before, self.now)
         return self.now >= self.timer
 
@@ -336,7 +343,7 @@ class ServerConnections:
         self,
         host: Host,
         sockets: SocketWatch,
-        clock: Callable[[], float],
+        clock: WallClock,
         tls: ssl.SSLContext | None,
         *,
         asks_for_user: bool,

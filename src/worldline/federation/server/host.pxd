@@ -49,6 +49,8 @@ cdef class Host:
     cdef readonly double _ticked
 
     cpdef receive(self, Session session, object data, double now)
+    cpdef bint hears(self, Session session) except -1
+    cpdef hear(self, Session session, list events, double now)
     cpdef work(self)
     @cython.locals(left=Py_ssize_t, busy=bint, frames=Frames, bodies=list)
     cdef _turn(self, Session session)

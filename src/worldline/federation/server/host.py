@@ -131,7 +131,7 @@ if TYPE_CHECKING:
 
 # Frames and events, taken together, that a connection is heard for before others get their turn: about as long as the
 # answers to an ordinary frame take.
-_TURN = 64
+_TURN = EVENTS_AT_ONCE = 64
 
 
 _NOTICES_MAX = 64
@@ -373,6 +373,26 @@ class Host:
         if session.frames.gathered() > self.flow.frame_max and not session.closing:
             self.flow.check_under_way(session)
 
+    def hears(self, session: Session) -> bool:
+        """Whether a frame that comes by itself may be handed to `hear`: nothing is before it, and none keeps it."""
+        return (
+            session.member is not None
+            and self.rejoining is None
+            and not (session.busy or session.closing or session.frames.is_cut_short())
+            and self.arbiter.phase is not _OVER
+        )
+
+    def hear(self, session: Session, events: list[Told], now: float) -> None:
+        """Take a frame that has come by itself, and is read already."""
+        session.heard = session.spoke = now
+        session.said += 1
+        try:
+            self.take(session, events)
+        except Exception as error:
+            self._stumble(session, error)
+        if session.said > self.flow.frames_max and not session.throttled:
+            self.flow.throttle(session)
+
     def work(self) -> None:
         """Give those who have said more than was heard another turn, one after the other."""
         busy, self.busy = self.busy, []
@@ -410,17 +430,21 @@ class Host:
                         self._greet(session, body)
         except Exception as error:
             busy = False
-            if isinstance(error, WorldlineError) and error.of_observer:
-                self.end(error)  # The participant that happened to be speaking isn't to blame.
-            elif isinstance(error, WorldlineError) and not isinstance(error, InternalError):
-                self._fault(session, error)
-            else:
-                self._break_down(session, error)
+            self._stumble(session, error)
         session.busy = busy
         if session.said > self.flow.frames_max and not session.throttled:
             self.flow.throttle(session)
         if busy and not session.throttled:
             self.busy.append(session)
+
+    def _stumble(self, session: Session, error: Exception) -> None:
+        """Meet what went wrong while a connection was heard."""
+        if isinstance(error, WorldlineError) and error.of_observer:
+            self.end(error)  # The participant that happened to be speaking isn't to blame.
+        elif isinstance(error, WorldlineError) and not isinstance(error, InternalError):
+            self._fault(session, error)
+        else:
+            self._break_down(session, error)
 
     def _break_down(self, session: Session, error: Exception) -> None:
         """Meet a bug of ours: the run can't be trusted any more, but it ends in good order."""
@@ -444,7 +468,7 @@ class Host:
             self.owner.notices.append(f"a connection ended before it was admitted: {cause}")
         if session.name and self.sessions.get(session.name) is session:
             del self.sessions[session.name]
-            if session.frames.is_cut_short:
+            if session.frames.is_cut_short():
                 cause += ", in the middle of a frame"
             self._lose(session, cause)
 

@@ -22,6 +22,7 @@ from typing import Self, TypedDict, TypeVar, Unpack
 
 from worldline.federation.address import Address, parse_address
 from worldline.federation.outcome import FederationOutcome, outcome_of
+from worldline.federation.participant.connection import WallClock
 from worldline.federation.participant.declaration import Declaration, Declared, Plain, as_agreement
 from worldline.federation.registry import enter
 from worldline.federation.server.connection import ServerConnections, ServerTurns, SocketWatch, socket_watch
@@ -239,14 +240,15 @@ class Server:
             self.host.rejoining = Rejoining(self.host, journal, rejoins=rejoins)
         self.host.owner.desk = self._open_desk
         self._clock = clock = options.get("clock", time.monotonic)
+        timer = WallClock(clock)
         self._sockets = socket_watch()
-        self._connections = ServerConnections(self.host, self._sockets, clock, tls, asks_for_user=_is_open(token))
+        self._connections = ServerConnections(self.host, self._sockets, timer, tls, asks_for_user=_is_open(token))
         self._hold = TimeHold(self.host, pace)
         self._orders = ServerOrders()
         self._thread: threading.Thread | None = None
         # What is told the status, and how often.
         self._watching: tuple[Watch | None, float] = None, options.get("tell_every_s", 0.5)
-        self._turns = ServerTurns(self.host, self._sockets, clock)
+        self._turns = ServerTurns(self.host, self._sockets, timer)
         self._ticks = self._watches = 0.0  # When each of these is due.
         self._absent_s = 0.0  # For how long its resident has computed, and it hasn't listened, since the last tick.
         self._resident: str | None = None
