@@ -10,6 +10,18 @@ cdef extern from *:
     typedef struct { PyObject_HEAD PyObject *to; } AdvanceWord;
     typedef struct { PyObject_HEAD PyObject *held, *until; } NextWord;
     typedef struct { PyObject_HEAD PyObject *final, *horizon, *messages, *to; } GrantWord;
+
+    static PyObject *worldline_new_word(PyTypeObject *kind, int size, ...) {
+        PyObject *made = PyType_GenericAlloc(kind, 0);
+        if (made != NULL) {
+            va_list fields;
+            va_start(fields, size);
+            for (int place = 0; place < size; place++)
+                ((PyObject **)(made + 1))[place] = Py_NewRef(va_arg(fields, PyObject *));
+            va_end(fields);
+        }
+        return made;
+    }
     """
     ctypedef class worldline.lock.events.Publish [object PublishWord, check_size error]:
         cdef object topic, payload, at
@@ -28,3 +40,19 @@ cdef extern from *:
 
     ctypedef class worldline.lock.events.Grant [object GrantWord, check_size error]:
         cdef object to, horizon, messages, final
+
+    object _new_publish "worldline_new_word"(type kind, int size, object at, bytes payload, str topic)
+    object _new_next "worldline_new_word"(type kind, int size, object held, object until)
+    object _new_grant "worldline_new_word"(type kind, int size, object final, object horizon, list messages, str to)
+
+
+cdef inline Publish new_publish(str topic, bytes payload, at):
+    return <Publish>_new_publish(Publish, 3, at, payload, topic)
+
+
+cdef inline Next new_next(until, held):
+    return <Next>_new_next(Next, 2, held, until)
+
+
+cdef inline Grant new_grant(str to, horizon, list messages, final):
+    return <Grant>_new_grant(Grant, 4, final, horizon, messages, to)

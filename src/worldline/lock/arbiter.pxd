@@ -1,7 +1,7 @@
 cimport cython
 
 from worldline.history.observer cimport Observer
-from worldline.lock._words cimport Advance, Grant, Next, Publish
+from worldline.lock._words cimport Advance, Grant, Next, Publish, new_grant
 from worldline.lock.bounds cimport Bounds
 from worldline.lock.member cimport Inbox
 from worldline.lock.member cimport Member

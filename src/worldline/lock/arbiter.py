@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -109,6 +109,17 @@ from worldline.model.payload import PAYLOAD_MAX, from_json
 from worldline.model.plan import Plan, check_matched, check_plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, format_time
+
+if TYPE_CHECKING:
+    import worldline.uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:  # Otherwise `arbiter.pxd` imports one in C.
+    new_grant = Grant
 
 # Looked up often.
 _OVER = Phase.OVER
@@ -692,7 +703,7 @@ class Arbiter:
         else:
             promise = member.promise
             self.bounds.change(member, acts, now if now > promise else promise)
-        self._actions.append(Grant(member.name, horizon, messages, horizon == end))
+        self._actions.append(new_grant(member.name, horizon, messages, horizon == end))
 
     def _begin(self, newcomer: Member) -> None:
         """A newcomer's start is settled: none can invite it for an earlier time any more."""

@@ -1,7 +1,7 @@
 cimport cython
 
 from worldline.history.journal cimport Journal
-from worldline.lock._words cimport Advance, Grant, Next, Promise, Publish, Reached
+from worldline.lock._words cimport Advance, Grant, Next, Promise, Publish, Reached, new_next, new_publish
 from worldline.lock.states cimport StateRow
 from worldline.model._message cimport Message
 from worldline.model.clock cimport RunningClock
@@ -9,6 +9,7 @@ from worldline.model.clock cimport RunningClock
 cdef long long FOREVER, TIME_MAX
 cdef object Peek, StartRun, Abort
 cdef object as_time
+cdef list _NOTHING
 cdef RunningClock TRUE_TIME
 cdef StateRow _ACTING, _ADVANCING, _AWAITING, _PEEKING
 

@@ -88,7 +88,16 @@ from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 
 if TYPE_CHECKING:
+    import worldline.uncompiled as cython
     from worldline.lock.lifecycle import LifecycleFilter
+else:
+    try:
+        import cython
+    except ImportError:
+        import worldline.uncompiled as cython
+
+if not cython.compiled:  # Otherwise `ledger.pxd` imports those in C.
+    new_publish, new_next = Publish, Next
 
 _encode_state = msgspec.msgpack.Encoder().encode
 # Of a ledger at the place of a snapshot: see `Ledger._state_with`.
@@ -103,6 +112,8 @@ IDLE_CALLS_MAX = 100_000
 """So many calls at one time that ask for that very time, with nothing sent, are a loop that never ends."""
 
 _WAITS = {State.ADVANCING: ("advance", "to"), State.AWAITING: ("next", "until"), State.PEEKING: ("peek", "until")}
+
+_NOTHING: list[Message] = []
 
 # Looked up often: where all acts are legal, and where one waits.
 _ACTING, _ADVANCING, _AWAITING, _PEEKING = (
@@ -143,10 +154,12 @@ class Subscriptions:
 
     def complete(self, moment: int) -> None:
         """Note that all arrivals of a moment are given, on all topics that are subscribed to."""
-        self.incomplete = []
+        if self.incomplete:
+            self.incomplete = []
         if self.complete_at != moment:
             self.complete_at = moment
-            self.finished = []
+            if self.finished:
+                self.finished = []
 
     def is_given(self, topic: str, now: int) -> bool:
         """Whether all that arrives now on a subscribed topic has been given."""
@@ -372,7 +385,7 @@ class Ledger:
                 return []
             self.refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
         if self.undo is not None:
-            self._mark(self.row, self.until, list(self.held))
+            self._mark(self.row, self.until, self.held)  # From here on, it holds another list.
         if row is _ACTING and type(action) is Grant:
             return self._answered(action)
         self.row = row
@@ -406,7 +419,7 @@ class Ledger:
         undo.complete_at, undo.incomplete = topics.complete_at, topics.incomplete
         undo.finished, undo.dropped = topics.finished, topics.dropped
         undo.waits, undo.until = waits, until
-        undo.given, undo.held = [], held
+        undo.given, undo.held = _NOTHING, held
         self.journal.mark()
         undo.is_marked = True
 
@@ -556,7 +569,7 @@ class Ledger:
 
     def ask(self, target: int, wakes: bool) -> None:
         """Ask the arbiter for a time, or for the first arrival before it."""
-        request = Next(target, self.first_held()) if wakes else Advance(target)  # What is held is said, too (L4).
+        request = new_next(target, self.first_held()) if wakes else Advance(target)  # What is held is said, too (L4).
         self.until = target  # An interruption comes after a call: all of this happens, or nothing.
         self.outbox += (request,)
         self.row = _AWAITING if wakes else _ADVANCING
@@ -710,7 +723,7 @@ class Ledger:
         ):
             self.check_send(topic, payload, sent)
             topic, payload = str.__str__(topic), bytes(payload)  # Of their kind, they may be more than that.
-        self.outbox.append(Publish(topic, payload, sent))
+        self.outbox.append(new_publish(topic, payload, sent))
         self.journal.note_sent(sent, topic, payload)
         if self.life is not None:
             self.life.has_sent(topic, sent)

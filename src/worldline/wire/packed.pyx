@@ -11,7 +11,9 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.string cimport memcmp
 
-from worldline.lock._words cimport Advance, Grant, Next, Promise, Publish, Reached
+from worldline.lock._words cimport (
+    Advance, Grant, Next, Promise, Publish, Reached, new_grant, new_next, new_publish
+)
 from worldline.model._messagepack cimport (
     Writer, append, put_bytes, put_head, put_list, put_message, put_number, put_payload, put_text, utf8_of
 )
@@ -237,12 +239,12 @@ cdef list read_events(const unsigned char* body, Py_ssize_t size):
                 first = number(&left)
                 if sent is None or first < 0:
                     return None
-                events.append(Publish(topic, sent, first))
+                events.append(new_publish(topic, sent, first))
             elif skips(&left, b"\x93\xA4next", 6):
                 first, second = number(&left), number(&left)
                 if first < 0 or second < 0:
                     return None
-                events.append(Next(first, second))
+                events.append(new_next(first, second))
             elif skips(&left, b"\x92\xA7advance", 9):
                 first = number(&left)
                 if first < 0:
@@ -304,4 +306,4 @@ cdef Grant read_grant(const unsigned char* body, Py_ssize_t size):
         return None
     if left.end - left.at != 1 or not 0xC2 <= left.at[0] <= 0xC3:
         return None
-    return Grant(to, horizon, messages, left.at[0] == 0xC3)
+    return new_grant(to, horizon, messages, left.at[0] == 0xC3)

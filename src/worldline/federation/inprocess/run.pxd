@@ -5,6 +5,7 @@ from worldline.lock.arbiter cimport Arbiter
 from worldline.lock.ledger cimport Ledger
 
 cdef object _GATHERING, bisect_left, Over, Invite
+cdef list _HEARD
 
 
 cdef class _Seat:

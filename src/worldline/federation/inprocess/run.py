@@ -81,6 +81,7 @@ _GLANCE_S = 0.0005  # How soon the run, or the watch, notices that the other has
 _BUSY_S = 1.0  # A program that runs for longer without waiting is named.
 
 _GATHERING = Phase.GATHERING  # Looked up often.
+_HEARD: list[ParticipantEvent] = []
 
 
 class _Seat:
@@ -112,7 +113,7 @@ class _Seat:
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         self.strand.check()
-        self.frame = events  # The scheduler empties it when it has been heard.
+        self.frame = events  # The scheduler empties it when it has heard it.
         self.asking = True
         self._run.pause(self)
         answer = self.answer
@@ -374,7 +375,8 @@ class _Run:
             for event in frame:
                 if type(event) is Invite:
                     self._welcome(event.newcomer, seat)
-        frame.clear()
+        seat.frame = _HEARD
+        frame.clear()  # It is the participant's, who writes what is next into it.
 
     def _welcome(self, name: str, inviting: _Seat) -> None:
         """Let a guest come: before it has been invited, it isn't expected."""

@@ -55,6 +55,7 @@ cdef class Operations:
     cpdef _peek(self, until)
     cpdef bint _asks_to_revive(self) except -1
     cpdef _take_untold(self)
+    @cython.locals(ledger=Ledger)
     cpdef _take_asked(self)
     cpdef _catch_up(self)
     cdef _tell(self)

@@ -513,7 +513,12 @@ class Operations:
         if self._untold:
             self._asked += self._untold
             self._untold = []
-        self._ledger.hand_over(self._asked)
+        ledger = self._ledger
+        if self._asked:
+            ledger.hand_over(self._asked)
+        elif ledger.outbox:
+            ledger.snapshots.is_fresh = False
+            self._asked, ledger.outbox = ledger.outbox, self._asked  # The same, and one step as well: it is no call.
 
     def _catch_up(self) -> None:
         self._ledger.tell_time()
