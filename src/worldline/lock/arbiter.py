@@ -659,7 +659,7 @@ class Arbiter:
             self._rewired.clear()
         while ready := self.bounds.take_ready():
             begun = False
-            for member, bound in ready:
+            for member in ready:
                 assert isinstance(member, Member)
                 if member.state is _COMPUTING or member.state not in ASKING:
                     continue  # It was asked for twice, and has been granted.
@@ -669,7 +669,7 @@ class Arbiter:
                     self._begin(member)
                     begun = True
                 else:
-                    self._grant(member, bound)
+                    self._grant(member, member.reached)
 
     def _grant(self, member: Member, bound: int) -> None:
         end = self.end

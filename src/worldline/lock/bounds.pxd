@@ -3,6 +3,7 @@ cimport cython
 from worldline.lock.heap cimport Heap
 
 cdef long long FOREVER
+cdef list _NONE
 
 
 cdef class Clock:
@@ -13,6 +14,7 @@ cdef class Clock:
     cdef public long long value
     cdef public bint sleeping
     cdef public long long goal
+    cdef public long long reached
     cdef public list ins
     cdef public Py_ssize_t looked_at
     cdef public long long looked_for

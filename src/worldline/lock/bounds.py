@@ -66,6 +66,7 @@ class Clock:
         "name",
         "number",
         "promise",
+        "reached",
         "riders",
         "riders_max",
         "rides_on",
@@ -85,6 +86,7 @@ class Clock:
         self.value = base  # max(promise, base), kept because every search reads it.
         self.sleeping = False
         self.goal = 0  # The bound that it waits for; 0 if it doesn't wait.
+        self.reached = 0  # Its bound as far as it was explored, when the goal was last found to be reached.
         self.ins: list[tuple[Clock, int]] = []
         self.looked_at = 0  # The place among many senders at which the last look for `looked_for` ended.
         self.looked_for = 0
@@ -103,6 +105,9 @@ class Clock:
         return max(self.promise, min(self.base, bound)) if self.sleeping else self.value
 
 
+_NONE: list[Clock] = []
+
+
 class Bounds:
     """The clocks of a run, and who of them is ready to go on."""
 
@@ -110,7 +115,7 @@ class Bounds:
         self._clocks: list[Clock] = []
         self._floors = Heap()  # Of (base, clock).
         self._frontier = Heap()  # Of a search: of (distance, sleeper, the clock toward the origin).
-        self._ready: list[tuple[Clock, int]] = []
+        self._ready: list[Clock] = []
         self._doubtful: list[Clock] = []
         self.searches = 0  # What it costs: how often it has looked for what holds a clock,
         self.looks = 0  # and how many senders it has looked at for that.
@@ -162,12 +167,12 @@ class Bounds:
         else:
             self._floors.push(base, clock.number)
 
-    def take_ready(self) -> list[tuple[Clock, int]]:
-        """Settle, and return the clocks whose goal is reached, each with its bound as far as it was explored."""
+    def take_ready(self) -> list[Clock]:
+        """Settle, and return the clocks whose goal is reached."""
         if self._doubtful:
             self.settle()
         if not self._ready:
-            return []
+            return _NONE
         ready, self._ready = self._ready, []
         return ready
 
@@ -226,8 +231,8 @@ class Bounds:
             if clock.sleeping:
                 self._release(clock, clock.send(bound))
             if clock.goal and bound >= clock.goal:
-                clock.goal = 0
-                self._ready.append((clock, bound))
+                clock.goal, clock.reached = 0, bound
+                self._ready.append(clock)
                 return  # It is about to change; what others ask of it is looked at then.
 
     def _probe(self, clock: Clock, demand: int) -> int:

@@ -571,8 +571,8 @@ class Ledger:
         """Ask the arbiter for a time, or for the first arrival before it."""
         request = new_next(target, self.first_held()) if wakes else Advance(target)  # What is held is said, too (L4).
         self.until = target  # An interruption comes after a call: all of this happens, or nothing.
-        self.outbox += (request,)
         self.row = _AWAITING if wakes else _ADVANCING
+        self.outbox.append(request)
 
     def go(self, target: int, wakes: bool) -> list[Message]:
         """Go where nothing has to be asked for: to the first arrival, to the target, or to the run's end before it.

@@ -31,12 +31,16 @@ cdef class _Publication:
     cdef readonly dict targets
     cdef readonly Lifetime lifetime
     cdef readonly long long lasting
-    cdef readonly object retained
+    cdef list _retained
+    cdef Py_ssize_t _forgotten
     cdef readonly list judged
     cdef public dict probes
 
-    cpdef long long first_retained(self)
-    @cython.locals(freed="long long", judged=list, message=Message, arrival="long long")
+    cpdef retain(self, Message message)
+    @cython.locals(
+        freed="long long", retained=list, judged=list, message=Message, arrival="long long", place=Py_ssize_t,
+        count=Py_ssize_t,
+    )
     cpdef forget(self, long long floor)
     @cython.locals(target=_Target)
     cpdef long long floor(self, long long acts)

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from worldline.history.observer import DOWN, Observer
 from worldline.lock import tuning
@@ -211,7 +211,18 @@ class _Target:
 class _Publication:
     """What one sender publishes on one topic."""
 
-    __slots__ = ("judged", "lasting", "lifetime", "probes", "published", "retained", "sender", "targets", "topic")
+    __slots__ = (
+        "_forgotten",
+        "_retained",
+        "judged",
+        "lasting",
+        "lifetime",
+        "probes",
+        "published",
+        "sender",
+        "targets",
+        "topic",
+    )
 
     def __init__(self, sender: Member, topic: str, paths: Paths, published: int = 0) -> None:
         self.sender = sender
@@ -223,7 +234,8 @@ class _Publication:
         self.lifetime = paths.lifetime(topic, sender.name, sender.latency_least)
         self.lasting = self.lifetime.constant
         # Kept for late subscribers: the last so many, in the order of publishing, each as if it arrived at its expiry.
-        self.retained: deque[Message] = deque()
+        self._retained: list[Any] = []
+        self._forgotten = 0  # How many places at its beginning are empty: they are cut off by the dozen.
         # A heap of those of before, of which it is known when they arrive last: that time, its number, the message.
         self.judged: list[tuple[int, int, Message]] = []
         self.probes: dict[str, Path] | None = None  # The paths that tell, by receiver.
@@ -231,23 +243,40 @@ class _Publication:
     def kept(self) -> list[tuple[int, Message]]:
         """Return what is kept for late subscribers, each with its number, in that order."""
         judged = sorted([(number, message) for _, number, message in self.judged])
-        return [*judged, *enumerate(self.retained, self.first_retained())]
+        return [*judged, *self.unjudged()]
 
-    def first_retained(self) -> int:
-        """Return the number of the first that is retained."""
-        return self.published - len(self.retained)
+    def retain(self, message: Message) -> None:
+        """Keep the message that was published last."""
+        self._retained.append(message)
+
+    def unjudged(self) -> list[tuple[int, Message]]:
+        """Return those of the kept of which it isn't known yet when they arrive last, each with its number."""
+        retained: list[Message] = self._retained[self._forgotten :]
+        return list(enumerate(retained, self.published - len(retained)))
+
+    def judge(self, lasts: list[tuple[int, int, Message]]) -> None:
+        """Take it that all of these arrive last then: (when, number, message)."""
+        for each in lasts:
+            heappush(self.judged, each)
+        self._retained, self._forgotten = [], 0
 
     def forget(self, floor: int) -> None:
         """Drop what arrives nowhere at the floor or later."""
         freed = 0
-        retained, judged = self.retained, self.judged
-        while retained:
-            message = retained[0]
+        retained, judged = self._retained, self.judged
+        place, count = self._forgotten, len(retained)
+        while place < count:
+            message = retained[place]
             arrival = message.arrival
             if arrival >= floor:
                 break
             freed += len(message.payload) + _MESSAGE_COST
-            retained.popleft()
+            retained[place] = None
+            place += 1
+        if 2 * place >= count:  # What is moved is less than what goes.
+            del retained[:place]
+            place = 0
+        self._forgotten = place
         while judged and judged[0][0] < floor:
             message = heappop(judged)[2]
             freed += len(message.payload) + _MESSAGE_COST
@@ -257,7 +286,7 @@ class _Publication:
         """Return when all that was published has arrived, wherever it goes; -1 if it has."""
         backlogs = [target.backlog for target in self.targets.values() if target.backlog]
         arrivals = [flight[0] for backlog in backlogs for flight in backlog]
-        arrivals += [message.arrival for message in self.retained]
+        arrivals += [message.arrival for message in self._retained[self._forgotten :]]
         return max([*arrivals, *[last for last, _, _ in self.judged]], default=-1)
 
     def floor(self, acts: int) -> int:
@@ -344,7 +373,7 @@ class Router:
             inbox.add(message, arrival, sent, name)
         if expiry != shared:
             message = _message(Message, (expiry, sent, name, sequence, 0, topic, payload))
-        publication.retained.append(message)
+        publication.retain(message)
         sender.outstanding += size + _MESSAGE_COST
         if number % self._forget_every == 0:
             self._forget(publication)
@@ -429,7 +458,7 @@ class Router:
         floor = self._bounds.floor()
         for topic, publication in list(sender.publications.items()):
             self._forget(publication)
-            if not (publication.retained or publication.judged) and publication.last() < floor:
+            if publication.last() < floor and not publication.kept():
                 sender.spent[topic] = publication.published
                 del sender.publications[topic]
                 self._strike(publication)
@@ -467,17 +496,18 @@ class Router:
                     probes[member.name] = self._open(publication, member).path
         for name in [name for name in probes if name not in self._members]:
             del probes[name]
-        for number, message in enumerate(publication.retained, publication.first_retained()):
+        lasts = []
+        for number, message in publication.unjudged():
             last, sent, size = -1, message.sent, len(message.payload)
             for path in probes.values():
                 arrival = sent + path.constant if path.constant else max(path.carry(sent, number, size)[0])
                 last = max(last, arrival)
-            heappush(publication.judged, (last, number, message))
-        publication.retained.clear()
+            lasts.append((last, number, message))
+        publication.judge(lasts)
 
     def retained(self) -> int:
         """Return how many messages are kept for late subscribers."""
-        return sum([len(each.retained) + len(each.judged) for each in self._publications.values()])
+        return sum([len(each.kept()) for each in self._publications.values()])
 
     def _publication(self, sender: Member, topic: str) -> _Publication:
         check_name(topic, "a topic")

@@ -98,9 +98,9 @@ cdef class SocketConnection:
     cpdef bint is_due(self, bint urgent) except -1
     cpdef look(self)
     @cython.locals(conversation=Conversation, queued=QueuedSocket)
-    cdef _say(self, list events)
+    cdef _say(self, list events, bint asks)
     @cython.locals(conversation=Conversation)
-    cdef bint _says_at_once(self, list events) except -1
+    cdef bint _says_at_once(self, list events, bint asks) except -1
     cpdef _write(self, object data)
     cdef _answer(self)
     cdef _send_all(self)

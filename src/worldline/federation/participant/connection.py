@@ -466,11 +466,11 @@ class SocketConnection:
     # --- For the participant ---
 
     def tell(self, events: list[ParticipantEvent]) -> None:
-        self._say(events)
+        self._say(events, False)
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         """Say it, and wait for the answer. Nothing to say: the pulse was quicker, or the wait is taken up again."""
-        self._say(events)
+        self._say(events, True)
         if self._silence_s is not None:
             self._heard = time.monotonic()  # What it said before, while nothing was waited for, doesn't matter.
         with self.queued.reading:
@@ -541,9 +541,9 @@ class SocketConnection:
         self._conversation.disown()
         self.queued.disown()
 
-    def _say(self, events: list[ParticipantEvent]) -> None:
+    def _say(self, events: list[ParticipantEvent], asks: bool) -> None:
         conversation, queued = self._conversation, self.queued
-        if events and not self._says_at_once(events):
+        if events and not self._says_at_once(events, asks):
             data = conversation.encode(events)
             del events[:]  # With the next line, one step: its call is the last of it.
             queued.unsent.append(data)
@@ -552,18 +552,17 @@ class SocketConnection:
         else:
             conversation.check()
 
-    def _says_at_once(self, events: list[ParticipantEvent]) -> bool:
+    def _says_at_once(self, events: list[ParticipantEvent], asks: bool) -> bool:
         """Write what a hop takes, as far as it fits; False: it has to be queued."""
         conversation = self._conversation
         if conversation.end is not None:
             return False
-        last: object = type(events[-1])
         try:
             if not self.queued.say(events, conversation.frames.longest):
                 return False
         except OSError as error:
             raise self._reason(error) from error
-        if last in _REQUESTS:
+        if asks:
             conversation.forget_answer()
         return True
 
