@@ -31,6 +31,7 @@ from worldline.federation.participant.participant import Participant as Blocking
 from worldline.history.journal import Sent
 from worldline.lock import Grant, Join, Ledger, StartRun
 from worldline.lock.events import Recalled, Snapshot
+from worldline.lock.ledger import Wire
 from worldline.model import BrokenPromise, ConfigurationError, LocalClock, UsageError
 from worldline.model.clock import RunningClock
 
@@ -258,7 +259,7 @@ def test_a_server_tells_a_participant_its_clock() -> None:
         server.wait(60)
 
 
-class Willing:
+class Willing(Wire):
     """A connection that grants all that is asked for."""
 
     def __init__(self) -> None:

@@ -26,6 +26,7 @@ from worldline.federation.participant.aio import AsyncParticipant
 from worldline.federation.participant.client import Client
 from worldline.federation.sockets import Encrypted, client_context, server_context
 from worldline.lock import Action, Advance, Grant, Join, Ledger, ParticipantEvent, Publish, Reached, StartRun
+from worldline.lock.ledger import Wire
 from worldline.model import MS, LossError, Message, UsageError
 
 
@@ -553,7 +554,7 @@ def test_a_wrong_call_takes_nothing_back() -> None:
             assert me.now == MS
 
 
-class Unsteady:
+class Unsteady(Wire):
     """A connection to somebody who has granted all before 10; a signal's handler raises in it, early or late."""
 
     def __init__(self) -> None:

@@ -10,10 +10,11 @@ import pytest
 from worldline.federation.participant.aio import AsyncParticipant
 from worldline.federation.participant.participant import Participant
 from worldline.lock import Join, Ledger, ParticipantEvent, Promise, Publish, Reached, StartRun, Subscription
+from worldline.lock.ledger import Wire
 from worldline.model import FOREVER, Message
 
 
-class Courier:
+class Courier(Wire):
     """Takes what is told, and tells only what is urgent."""
 
     disowned = False

@@ -388,7 +388,7 @@ def test_what_rides_on_a_clock_doesnt_grow_with_the_number_of_rides() -> None:
         fall_asleep(bounds, sleeper)
         bounds.change(sleeper, time + 5, time, time + 6, sleeping=True)  # A message, sent by the other at `time`.
         bounds.change(stepping, time + 10, time + 10)
-        assert [clock for clock in bounds.take_ready()] == [sleeper]
+        assert bounds.take_ready() == [sleeper]
         bounds.change(sleeper, time + 5, time + 5)
     assert stepping.riders.size < 100
 
@@ -405,6 +405,6 @@ def test_a_clock_with_many_senders_looks_at_each_of_them_a_few_times_per_grant()
         for source in sources:
             assert not bounds.take_ready()
             bounds.change(source, step * 10, step * 10)
-        assert [clock for clock in bounds.take_ready()] == [sink]
+        assert bounds.take_ready() == [sink]
         bounds.change(sink, step * 10, step * 10)
     assert bounds.looks - before < 4 * 5 * len(sources)

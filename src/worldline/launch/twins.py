@@ -28,6 +28,7 @@ from worldline.files.saving import ScratchFolder
 from worldline.history.replay import RetoldDifference
 from worldline.launch.file.setup import ParticipantSetup, unused_name
 from worldline.lock import Action, Join, ParticipantEvent
+from worldline.lock.ledger import Wire
 from worldline.lock.rehearsal import Rehearsal
 from worldline.model import LossError, NonDeterminism, WorldlineError
 from worldline.model.clock import LocalClock
@@ -181,7 +182,7 @@ def _another(seed: str) -> str:
 _LOOK_S, _LOOK_S_MAX = 0.0005, 0.02
 
 
-class TwinWire:
+class TwinWire(Wire):
     """A twin's way to what the first copy was answered, in the place of a connection."""
 
     def __init__(self, name: str, folder: Path) -> None:

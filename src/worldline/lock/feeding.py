@@ -42,6 +42,7 @@ from worldline.lock.events import (
     Subscribe,
     Unsubscribe,
 )
+from worldline.lock.ledger import Wire
 from worldline.model.draws.names import concerns
 from worldline.model.errors import UsageError
 from worldline.model.lifecycle import MEASURE_LINE
@@ -60,7 +61,7 @@ class FeedingOver(BaseException):
     """The participant is stopped here. Not an `Exception`: a program that catches all of those would go on."""
 
 
-class Feeding:
+class Feeding(Wire):
     """One participant's part in a recorded run, as the arbiter's end of its connection.
 
     `parts` is told every difference. Unless that raises something, the participant goes on. `logged` is told the lines

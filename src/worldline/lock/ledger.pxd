@@ -61,6 +61,12 @@ cdef class Snapshots:
     cdef public object program
 
 
+cdef class Wire:
+    cpdef tell(self, list events)
+    cpdef ask(self, list events)
+    cpdef bint is_due(self, bint urgent) except -1
+
+
 cdef class Ledger:
     cdef readonly str name
     cdef readonly Journal journal

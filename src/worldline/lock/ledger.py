@@ -267,6 +267,25 @@ class Snapshots:
         self.program: bytes | None = None  # The program's part of the one from which it goes on.
 
 
+class Wire:
+    """A participant's way to the arbiter and back."""
+
+    def tell(self, events: list[ParticipantEvent]) -> None:
+        """Hand over a frame of events, and don't wait for an answer.
+
+        What is handed over is taken out of the list: a caller that is interrupted before that hands it over again.
+        """
+        raise NotImplementedError
+
+    def ask(self, events: list[ParticipantEvent]) -> Any:
+        """Hand over a frame, if there are any events, and wait for the answer to the last request."""
+        raise NotImplementedError
+
+    def is_due(self, urgent: bool) -> bool:
+        """Whether what was just said should be told at once; `urgent`, if others may be waiting for it."""
+        raise NotImplementedError
+
+
 class Ledger:
     """What one participant has promised, been granted, received and sent."""
 

@@ -2,13 +2,13 @@ cimport cython
 
 from worldline.federation.inprocess.strand cimport Strand
 from worldline.lock.arbiter cimport Arbiter
-from worldline.lock.ledger cimport Ledger
+from worldline.lock.ledger cimport Ledger, Wire
 
 cdef object _GATHERING, bisect_left, Over, Invite
 cdef list _HEARD
 
 
-cdef class _Seat:
+cdef class _Seat(Wire):
     cdef readonly str name
     cdef readonly bint guest
     cdef readonly bint invited

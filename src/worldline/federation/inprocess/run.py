@@ -43,6 +43,7 @@ from worldline.history.observer import Observer
 from worldline.history.outcome import ALL_OTHERS, WaitReason, Watch
 from worldline.lock import Action, Invite, Lost, Over, ParticipantEvent, Phase
 from worldline.lock.arbiter import OPERATOR, Arbiter
+from worldline.lock.ledger import Wire
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
 from worldline.model.draws.table import DrawFunction, Drawn, DrawsGiven, read_draws
@@ -84,7 +85,7 @@ _GATHERING = Phase.GATHERING  # Looked up often.
 _HEARD: list[ParticipantEvent] = []
 
 
-class _Seat:
+class _Seat(Wire):
     """One program's place in a run: what it says, what it is answered, and the strand that it lives on."""
 
     def __init__(self, run: _Run, name: str, program: Program, life: Lifecycle, keep_journal: bool) -> None:

@@ -29,6 +29,7 @@ from worldline.federation.participant.sometimes import draw_for
 from worldline.federation.sockets import CLOSED, broken, expect_signs_of_life, is_unreachable, remember
 from worldline.lock import Action, Ledger, ParticipantEvent
 from worldline.lock.events import Recall
+from worldline.lock.ledger import Wire
 from worldline.model import TIME_MAX, Message, WorldlineError, as_time
 from worldline.model.time import TimeLike
 from worldline.wire.codec import HEARTBEAT
@@ -38,7 +39,7 @@ _WAKE_S = 1.0
 _FAREWELL_S = 2.0
 
 
-class AsyncConnection(asyncio.Protocol):
+class AsyncConnection(asyncio.Protocol, Wire):
     """A connection to a server, driven by the event loop."""
 
     def __init__(self, name: str, dialed: socket.socket) -> None:

@@ -1,6 +1,7 @@
 cimport cython
 
 from worldline.federation.calls cimport Mutex, ReentrantMutex, SocketCalls, monotonic, yield_processor
+from worldline.lock.ledger cimport Wire
 from worldline.wire.codec cimport Frames, decode_answer, encode_events
 
 cdef tuple _REQUESTS
@@ -79,7 +80,7 @@ cdef class QueuedSocket:
     cpdef bint receive(self, Frames frames, int flags=*) except -1
 
 
-cdef class SocketConnection:
+cdef class SocketConnection(Wire):
     cdef object __weakref__
     cdef readonly QueuedSocket queued
     cdef readonly Conversation _conversation
@@ -110,7 +111,7 @@ cdef class SocketConnection:
     cdef bint _hear(self, int flags) except -1
 
 
-cdef class RedialingWire:
+cdef class RedialingWire(Wire):
     cdef object __weakref__
     cdef readonly SocketConnection _connection
     cdef object _dial
@@ -123,6 +124,8 @@ cdef class RedialingWire:
     cdef object _given_up
     cdef ReentrantMutex _renewing
 
+    @cython.locals(connection=SocketConnection)
+    cpdef tell(self, list events)
     @cython.locals(answers="long long")
     cpdef ask(self, list events)
     @cython.locals(connection=SocketConnection)

@@ -47,7 +47,7 @@ from worldline.federation.sockets import (
 )
 from worldline.lock import Abort, Action, Advance, Grant, Next, ParticipantEvent, Peek, StartRun
 from worldline.lock.events import Recall, Recalled, Restore
-from worldline.lock.ledger import broken_off
+from worldline.lock.ledger import Wire, broken_off
 from worldline.model import LossError, Message, Stream, UsageError, WorldlineError
 from worldline.model.errors import BrokenOff, shortened
 from worldline.wire.codec import HEARTBEAT, Frames, decode_answer, encode_events
@@ -418,7 +418,7 @@ class QueuedSocket:
         self.socket.close()
 
 
-class SocketConnection:
+class SocketConnection(Wire):
     """A connection to a server over a blocking socket.
 
     `doubt` is called if the server keeps silent, and raises if it isn't one of ours. Without doubt, its greeting is
@@ -681,7 +681,7 @@ def _has_room(connection: socket.socket | Encrypted) -> bool:
 _RETRY_S = 0.05
 
 
-class RedialingWire:
+class RedialingWire(Wire):
     """A way to a server over one connection after the other. `dial` makes one, and raises if it can't."""
 
     def __init__(self, connection: SocketConnection, dial: Callable[[], SocketConnection]) -> None:
@@ -712,7 +712,11 @@ class RedialingWire:
             self._said += events
             self._unsaid += events  # All of this is one step: none of it is a call.
             del events[:]
-            self._try(lambda connection: connection.tell(self._unsaid))
+            connection = self._connection
+            try:
+                connection.tell(self._unsaid)
+            except LossError as error:
+                self._renew(connection, error)
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         with self._renewing:  # Otherwise it might be half of what another thread says again.
@@ -751,7 +755,11 @@ class RedialingWire:
 
     def look(self) -> None:
         with self._renewing:
-            self._try(lambda connection: connection.look())
+            connection = self._connection
+            try:
+                connection.look()
+            except LossError as error:
+                self._renew(connection, error)
 
     def fail(self, cause: str, events: list[ParticipantEvent], at: int | None = None) -> None:
         self._connection.fail(cause, events, at)
@@ -790,13 +798,6 @@ class RedialingWire:
             self._renew(connection, error)
 
     # --- Connecting anew ---
-
-    def _try(self, act: Callable[[SocketConnection], None]) -> None:
-        connection = self._connection
-        try:
-            act(connection)
-        except LossError as error:
-            self._renew(connection, error)
 
     def _is_lost(self, error: WorldlineError) -> bool:
         is_loss = isinstance(error, LossError) and not isinstance(error, BrokenOff)

@@ -39,6 +39,7 @@ from worldline.federation.participant.client import Client, dial_server
 from worldline.federation.participant.connection import TELL_AFTER_S, Conversation, QueuedSocket, failure
 from worldline.federation.sockets import CLOSED, Encrypted, broken, remember
 from worldline.lock import Action, Ledger, ParticipantEvent
+from worldline.lock.ledger import Wire
 from worldline.model import LossError, Stream, WorldlineError
 from worldline.wire.codec import HEARTBEAT, Frames
 from worldline.wire.handshake import Refused
@@ -63,7 +64,7 @@ _FAREWELL_S = 2.0
 _UNREACHABLE_S = 10.0  # As long as the server has said nothing else.
 
 
-class Circuit:
+class Circuit(Wire):
     """One participant's way to its server, over a trunk that it shares with others.
 
     `pause` is set by the crew that runs its program, and returns when there may be something new. `catch_up` tells what

@@ -1,7 +1,7 @@
 cimport cython
 
 from worldline.federation.calls cimport Mutex, ReentrantMutex
-from worldline.lock.ledger cimport Ledger
+from worldline.lock.ledger cimport Ledger, Wire
 from worldline.model.clock cimport RunningClock
 
 
@@ -32,7 +32,7 @@ cdef Surroundings _surroundings
 cdef class Operations:
     cdef dict __dict__  # Programs may keep things there.
     cdef public Ledger _ledger
-    cdef public object _wire
+    cdef public Wire _wire
     cdef public Mutex _lock
     cdef public bint _waits
     cdef public bint _presses

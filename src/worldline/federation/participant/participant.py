@@ -1,12 +1,7 @@
 """The participant as its program sees it: ordinary calls, blocking or awaited.
 
 One definition runs everywhere: the program is a function of a `Participant`, and its *wire* leads to the arbiter and
-back, be that in the same process, under a checker that permutes schedules, or behind a server's socket. A wire has
-
-- ``tell(events)``, which hands over a frame of events and doesn't wait for an answer. What is handed over is taken out
-  of the list: a caller that is interrupted before that hands it over again;
-- ``ask(events)``, which hands over a frame, if there are any events, and waits for the answer to the last request;
-- ``is_due(urgent)``: whether what was just said should be told at once; `urgent`, if others may be waiting for it.
+back, be that in the same process, under a checker that permutes schedules, or behind a server's socket.
 
 What only tells never waits. It travels with the next request, unless its wire says that it is due.
 
@@ -26,7 +21,7 @@ from worldline.federation.participant.sometimes import CHANCE
 from worldline.federation.sockets import not_ours
 from worldline.lock import Crashed, EmergencyStop, ParticipantEvent, RunEnded, State
 from worldline.lock.events import Recall
-from worldline.lock.ledger import Ledger
+from worldline.lock.ledger import Ledger, Wire
 from worldline.model import FOREVER, TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time, format_time
 from worldline.model.clock import LocalClock, RunningClock
 from worldline.model.draws.names import SOMETIMES, TURN
@@ -208,9 +203,9 @@ class Operations:
     # What each message takes, and what others may call too, is called by the class, ``Operations._next(self, ...)``: in
     # the compiled build, a call by the instance would look first whether a class in Python has another, each time.
 
-    def __init__(self, ledger: Ledger, wire: Any, reentrant: bool = False) -> None:
+    def __init__(self, ledger: Ledger, wire: Wire, reentrant: bool = False) -> None:
         self._ledger = ledger
-        self._wire = wire  # Its `ask` is awaited where the participant is.
+        self._wire: Any = wire  # Its `ask` is awaited where the participant is.
         # The thread that keeps the connection alive also tells what has been lying about for too long.
         self._lock: Any = ReentrantMutex() if reentrant else Mutex()
         self._waits = False

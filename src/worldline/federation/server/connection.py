@@ -22,7 +22,16 @@ from worldline.federation.server.limits import files_left, no_file_left
 from worldline.federation.server.operating import OperatorDesk
 from worldline.federation.server.session import OtherEnd, Session
 from worldline.federation.server.trunk import Trunk
-from worldline.federation.sockets import READ, READ_LEAST, READ_SHORT, WRITE, breakage, configure, is_unreachable, next_read
+from worldline.federation.sockets import (
+    READ,
+    READ_LEAST,
+    READ_SHORT,
+    WRITE,
+    breakage,
+    configure,
+    is_unreachable,
+    next_read,
+)
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython

@@ -25,6 +25,7 @@ from worldline.federation.server.session import OtherEnd, Session
 from worldline.federation.sockets import not_ours, remember
 from worldline.history.outcome import Watch
 from worldline.lock import Action, ParticipantEvent, State
+from worldline.lock.ledger import Wire
 from worldline.model import UsageError, WorldlineError
 from worldline.model.lifecycle import UNEVENTFUL
 
@@ -37,7 +38,7 @@ FAREWELL_S = 60.0
 _LOOK_AFTER_S = 0.05
 
 
-class ResidentConnection:
+class ResidentConnection(Wire):
     """Both ends of a resident's connection to the host: it asks like a client, and owns its session like a socket."""
 
     def __init__(self, server: Server, name: str) -> None:
