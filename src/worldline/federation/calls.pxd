@@ -25,11 +25,13 @@ cdef class SocketCalls:
     cpdef close(self)
 
 
-cdef class EpollWatch:
+cdef class Watch:
+    cpdef list ready(self, double seconds)
+
+
+cdef class EpollWatch(Watch):
     cdef int _number
     cdef dict _actions
-
-    cpdef list ready(self, double seconds)
 
 
 cpdef yield_processor()

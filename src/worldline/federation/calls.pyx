@@ -284,7 +284,14 @@ cdef class SocketCalls:
         self._number = -1
 
 
-cdef class EpollWatch:
+cdef class Watch:
+    """What tells which sockets are ready, of either kind: one of these, or `SocketWatch`."""
+
+    cpdef list ready(self, double seconds):
+        raise NotImplementedError
+
+
+cdef class EpollWatch(Watch):
     """Sockets, each with what is to be done when it is ready."""
 
     def __cinit__(self):

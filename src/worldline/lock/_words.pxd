@@ -42,12 +42,17 @@ cdef extern from *:
         cdef object to, horizon, messages, final
 
     object _new_publish "worldline_new_word"(type kind, int size, object at, bytes payload, str topic)
+    object _new_advance "worldline_new_word"(type kind, int size, object to)
     object _new_next "worldline_new_word"(type kind, int size, object held, object until)
     object _new_grant "worldline_new_word"(type kind, int size, object final, object horizon, list messages, str to)
 
 
 cdef inline Publish new_publish(str topic, bytes payload, at):
     return <Publish>_new_publish(Publish, 3, at, payload, topic)
+
+
+cdef inline Advance new_advance(to):
+    return <Advance>_new_advance(Advance, 1, to)
 
 
 cdef inline Next new_next(until, held):

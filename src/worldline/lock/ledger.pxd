@@ -1,7 +1,7 @@
 cimport cython
 
 from worldline.history.journal cimport Journal
-from worldline.lock._words cimport Advance, Grant, Next, Promise, Publish, Reached, new_next, new_publish
+from worldline.lock._words cimport Advance, Grant, Next, Promise, Publish, Reached, new_advance, new_next, new_publish
 from worldline.lock.states cimport StateRow
 from worldline.model._message cimport Message
 from worldline.model.clock cimport RunningClock

@@ -97,7 +97,7 @@ else:
         import worldline.uncompiled as cython
 
 if not cython.compiled:  # Otherwise `ledger.pxd` imports those in C.
-    new_publish, new_next = Publish, Next
+    new_publish, new_next, new_advance = Publish, Next, Advance
 
 _encode_state = msgspec.msgpack.Encoder().encode
 # Of a ledger at the place of a snapshot: see `Ledger._state_with`.
@@ -588,7 +588,9 @@ class Ledger:
 
     def ask(self, target: int, wakes: bool) -> None:
         """Ask the arbiter for a time, or for the first arrival before it."""
-        request = new_next(target, self.first_held()) if wakes else Advance(target)  # What is held is said, too (L4).
+        request = (
+            new_next(target, self.first_held()) if wakes else new_advance(target)
+        )  # What is held is said, too (L4).
         self.until = target  # An interruption comes after a call: all of this happens, or nothing.
         self.row = _AWAITING if wakes else _ADVANCING
         self.outbox.append(request)
@@ -682,7 +684,7 @@ class Ledger:
     def _target(self, time: TimeLike, kind: type) -> int:
         if self.row is not _ACTING:
             self.check(kind)
-        target = as_time(time)
+        target = time if type(time) is int and 0 <= time <= TIME_MAX else as_time(time)
         if target <= self.now:
             if target < self.now:
                 self.refuse(cant_go_back(target))

@@ -12,7 +12,7 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.string cimport memcmp
 
 from worldline.lock._words cimport (
-    Advance, Grant, Next, Promise, Publish, Reached, new_grant, new_next, new_publish
+    Advance, Grant, Next, Promise, Publish, Reached, new_advance, new_grant, new_next, new_publish
 )
 from worldline.model._messagepack cimport (
     Writer, append, put_bytes, put_head, put_list, put_message, put_number, put_payload, put_text, utf8_of
@@ -249,7 +249,7 @@ cdef list read_events(const unsigned char* body, Py_ssize_t size):
                 first = number(&left)
                 if first < 0:
                     return None
-                events.append(Advance(first))
+                events.append(new_advance(first))
             elif skips(&left, b"\x92\xA7promise", 9):
                 first = number(&left)
                 if first < 0:

@@ -1,6 +1,6 @@
 cimport cython
 
-from worldline.federation.calls cimport EpollWatch, SocketCalls
+from worldline.federation.calls cimport EpollWatch, SocketCalls, Watch
 from worldline.federation.participant.connection cimport Eagerness, WallClock
 from worldline.federation.server.host cimport Host
 from worldline.federation.server.session cimport Session
@@ -8,14 +8,13 @@ from worldline.wire.codec cimport Frames
 
 
 cdef Py_ssize_t _LEAST, _SHORT
-cdef int READ, WRITE
+cdef int READ, WRITE, _MANY
+cdef object _OVER
 
 
-cdef class SocketWatch:
+cdef class SocketWatch(Watch):
     cdef object _poll
     cdef dict _actions
-
-    cpdef list ready(self, double seconds)
 
 
 cdef class ServerConnection:
@@ -48,7 +47,7 @@ cdef class ServerConnection:
 
 cdef class ServerTurns:
     cdef Host _host
-    cdef object _sockets
+    cdef Watch _sockets
     cdef WallClock _clock
     cdef Eagerness _eagerness
     cdef public double now
@@ -56,5 +55,6 @@ cdef class ServerTurns:
 
     @cython.locals(host=Host, eagerness=Eagerness, before=double, sleeps_s=double, asks=bint, ready=list)
     cpdef bint take(self, bint patient) except -1
+    cpdef bint take_many(self, list resting) except -1
     @cython.locals(host=Host, dirty=list, session=Session)
     cpdef send_all(self)

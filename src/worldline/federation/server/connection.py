@@ -32,6 +32,7 @@ from worldline.federation.sockets import (
     is_unreachable,
     next_read,
 )
+from worldline.lock import Phase
 
 if TYPE_CHECKING:
     import worldline.uncompiled as cython
@@ -44,6 +45,8 @@ else:
 if not cython.compiled:  # Otherwise `connection.pxd` imports the compiled ones.
     from worldline.federation.sockets import SocketCalls
 
+    Watch = object
+
 # Which sockets are ready. `selectors` would make an object in Python for each; a server asks a hundred thousand times a
 # second.
 
@@ -51,7 +54,7 @@ _HAS_EPOLL = hasattr(select, "epoll")
 _UNIT = 1 if _HAS_EPOLL else 1000  # What is waited for is given in seconds, or in milliseconds.
 
 
-class SocketWatch:
+class SocketWatch(Watch):
     """Sockets, each with what is to be done when it is ready. The compiled build's is in `calls.pyx`, on Linux."""
 
     def __init__(self) -> None:
@@ -91,6 +94,8 @@ def socket_watch() -> SocketWatch:
 
 
 _LEAST, _SHORT = READ_LEAST, READ_SHORT
+_MANY = 64  # Turns, taken together.
+_OVER = Phase.OVER
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -330,6 +335,18 @@ class ServerTurns:
         self.now = self._clock.read()
         eagerness.came(before, self.now)
         return self.now >= self.timer
+
+    def take_many(self, resting: list[Any]) -> bool:
+        """Take patient turns, as long as there is nothing else to do; whether the timer is due.
+
+        Only so many, since neither handlers of signals nor other threads may run as long as there is much to do.
+        """
+        for _ in range(_MANY):
+            if self.take(True):
+                return True
+            if resting or self._host.arbiter.phase is _OVER:
+                break
+        return False
 
     def send_all(self) -> None:
         host = self._host

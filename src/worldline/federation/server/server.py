@@ -435,7 +435,10 @@ class Server:
 
     def turn(self, *, patient: bool = True) -> None:
         """Serve all connections once; if `patient`, sleep until there is something to do."""
-        is_due = self._turns.take(patient)
+        self._see_to_rest(self._turns.take(patient))
+
+    def _see_to_rest(self, is_due: bool) -> None:
+        """Do what there is to do besides, after one turn or several."""
         if self._hold.resting:
             self._hold.wake_resting()
         if is_due:
@@ -469,7 +472,7 @@ class Server:
 
     def forget_resting(self, rested: Future[None]) -> None:
         """Say nothing of it any more. In the server's thread."""
-        self._hold.resting = [each for each in self._hold.resting if each[1] is not rested]
+        self._hold.resting[:] = [each for each in self._hold.resting if each[1] is not rested]
 
     def _open_desk(self, session: Session) -> OperatorDesk | None:
         operators = sum(isinstance(each, OperatorDesk) for each in self.host._trunks)
@@ -532,13 +535,13 @@ class Server:
 
     def _serve(self, watch: Watch | None, watch_every_s: float) -> FederationOutcome | None:
         self.open()
-        arbiter, over, turn = self.host.arbiter, Phase.OVER, self.turn
+        arbiter, over = self.host.arbiter, Phase.OVER
         try:
             self.begin(watch, watch_every_s)
             if self.host.digest is not None:
                 self._linger()
             while arbiter.phase is not over:
-                turn()
+                self._see_to_rest(self._turns.take_many(self._hold.resting))
             arbiter.tell_passed()
         except BaseException as error:
             self.break_off(error)
