@@ -18,10 +18,14 @@ from worldline.federation import sockets
 from worldline.federation.server import run_journal
 from worldline.federation.server.connection import SocketWatch, socket_watch
 from worldline.federation.sockets import READ, WRITE, wake_every
+from worldline.lock import Abort, Grant, Next, Publish, Subscribe, Subscription
+from worldline.model import FOREVER, Message
+from worldline.wire.codec import FRAME_MAX, HEARTBEAT, encode_answer, encode_events
 
+CALLS: Any = import_module("worldline.federation.calls") if build == "compiled" else None
 KINDS: dict[str, Any] = {"Python": sockets.SocketCalls}
 if build == "compiled":
-    KINDS["C"] = import_module("worldline.federation.calls").SocketCalls
+    KINDS["C"] = CALLS.SocketCalls
 
 Pair = tuple[socket.socket, socket.socket]
 
@@ -247,3 +251,147 @@ def test_the_compiled_clock_and_records_are_those_of_python() -> None:
         assert rooms[0] == rooms[1]
     with pytest.raises(ValueError, match="no room"):
         calls.write_record(rooms[1], 90, 0, 0, 0, b"")
+
+
+# --- Whole frames ---
+
+
+@pytest.mark.parametrize("much", [False, True], ids=["all of it", "what fits"])
+def test_what_was_passed_on_is_taken_out(kind: Any, pair: Pair, much: bool) -> None:
+    pair[0].setblocking(False)
+    out = bytearray(range(256)) * (2**14 if much else 1)
+    before, here = bytes(out), kind(pair[0], True, False)
+    done = here.pass_on(out)
+    assert (done < len(before)) == much
+    assert bytes(out) == before[done:]
+    if much:
+        assert here.pass_on(out) == 0
+        assert bytes(out) == before[done:]
+    pair[1].setblocking(False)
+    assert pair[1].recv(done)[:256] == bytes(range(256))
+    out.clear()
+    assert here.pass_on(out) == 0
+    pair[1].close()
+    out += b"x"
+    with pytest.raises(BrokenPipeError):
+        here.pass_on(out)
+    assert out == b"x"
+
+
+def test_only_compiled_calls_of_plain_sockets_take_frames_and_only_short_ones(kind: Any, pair: Pair) -> None:
+    assert kind(pair[0], True, False).takes_frames(448) == (kind is not sockets.SocketCalls)
+    assert not kind(pair[0], True, False).takes_frames(4096)
+    assert not kind(pair[0], False, False).takes_frames(448)
+    closed = kind(pair[0], True, False)
+    closed.close()
+    assert not closed.takes_frames(448)
+
+
+SAID: list[Any] = [Publish("t", b"payload", 5), Next(7, FOREVER)]
+GRANT = Grant("a", 9, [Message(5, 3, "b", 0, 0, "t", b"payload")])
+TOO_LONG = Grant("a", 9, [Message(5, 3, "b", 0, 0, "t", bytes(4096))])
+
+if build == "compiled":  # Nothing else has these.
+
+    def unwaiting(end: socket.socket) -> Any:
+        end.setblocking(False)
+        return CALLS.SocketCalls(end, True, False)
+
+    def test_events_are_said_as_a_frame(pair: Pair) -> None:
+        said = list(SAID)
+        assert unwaiting(pair[0]).say(said, FRAME_MAX) == b""
+        assert said == []
+        assert pair[1].recv(4096) == encode_events(list(SAID))
+
+    def test_what_doesnt_fit_is_left_over(pair: Pair) -> None:
+        here, other = unwaiting(pair[0]), unwaiting(pair[1])
+        filled = 0
+        while done := here.send_some(bytes(1000), 0):
+            filled += done
+        said = list(SAID)
+        assert here.say(said, FRAME_MAX) == encode_events(list(SAID))
+        assert said == []
+        came = b""
+        while (more := other.received(2**18, 0)) is not None:
+            came += more
+        assert came == bytes(filled)
+
+    def test_of_a_frame_that_fits_in_part_the_rest_is_left_over(pair: Pair) -> None:
+        here, other = unwaiting(pair[0]), unwaiting(pair[1])
+        pair[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4608)
+        whole = sent = b""
+        for number in range(1000):
+            said = [Publish("t", bytes([number % 256]) * 9000, number)]
+            frame = encode_events(list(said))
+            rest = here.say(said, FRAME_MAX)
+            assert said == []
+            whole += frame
+            sent += frame[: len(frame) - len(rest)]
+            if rest:
+                break
+        assert rest
+        came = b""
+        while (more := other.received(2**18, 0)) is not None:
+            came += more
+        assert came == sent == whole[: -len(rest)]
+
+    @pytest.mark.parametrize(
+        ("said", "longest"),
+        [([Subscribe(Subscription("t"), 0, 0)], FRAME_MAX), (SAID, len(encode_events(list(SAID))) - 5)],
+        ids=["another event", "too long"],
+    )
+    def test_what_isnt_said_here_stays_in_the_list(pair: Pair, said: list[Any], longest: int) -> None:
+        here = unwaiting(pair[0])
+        given = list(said)
+        assert here.say(given, longest) is None
+        assert given == said
+        assert unwaiting(pair[1]).received(448, 0) is None
+
+    def test_events_stay_in_the_list_if_the_connection_is_broken(pair: Pair) -> None:
+        pair[1].close()
+        said = list(SAID)
+        with pytest.raises(BrokenPipeError):
+            unwaiting(pair[0]).say(said, FRAME_MAX)
+        assert said == SAID
+
+    def test_a_grant_that_comes_alone_is_read_at_once(pair: Pair) -> None:
+        here = unwaiting(pair[0])
+        assert here.hear_grant(FRAME_MAX, 0) is None
+        pair[1].sendall(encode_answer(GRANT))
+        assert here.hear_grant(FRAME_MAX, 0) == GRANT
+
+    @pytest.mark.parametrize(
+        "came",
+        [
+            HEARTBEAT,
+            HEARTBEAT + encode_answer(GRANT),
+            encode_answer(GRANT) + HEARTBEAT,
+            2 * encode_answer(GRANT),
+            encode_answer(GRANT)[:-1],
+            encode_answer(GRANT)[:3],
+            b"\x80" + encode_answer(GRANT)[1:],
+            encode_answer(GRANT)[:4] + bytes(len(encode_answer(GRANT)) - 4),
+            encode_answer(Abort("a", "no reason")),
+            encode_answer(TOO_LONG)[:4096],
+        ],
+    )
+    def test_anything_else_is_returned_as_it_came(pair: Pair, came: bytes) -> None:
+        for hear in (lambda here: here.hear_grant(FRAME_MAX, 0), lambda here: here.hear_events(FRAME_MAX, 64)):
+            pair[1].sendall(came)
+            assert hear(unwaiting(pair[0])) == came
+        pair[1].shutdown(socket.SHUT_WR)
+        assert unwaiting(pair[0]).hear_grant(FRAME_MAX, 0) == unwaiting(pair[0]).hear_events(FRAME_MAX, 64) == b""
+
+    def test_a_frame_is_read_up_to_its_limits(pair: Pair) -> None:
+        here, data = unwaiting(pair[0]), encode_events(list(SAID))
+        pair[1].sendall(data)
+        assert here.hear_events(len(data) - 4, 2) == SAID
+        pair[1].sendall(data)
+        assert here.hear_events(len(data) - 5, 2) == data
+        pair[1].sendall(data)
+        assert here.hear_events(FRAME_MAX, 1) == data
+        whole = bytes(4096 - 4 - len(encode_events([Publish("t", bytes(1000), 5)])) + 4 + 1000)
+        data = encode_events([Publish("t", whole, 5)])
+        assert len(data) == 4096
+        pair[1].sendall(data)
+        assert here.hear_events(FRAME_MAX, 64) == [Publish("t", whole, 5)]

@@ -35,6 +35,7 @@ from worldline.federation.participant import call as call_module
 from worldline.federation.participant import connection as connection_module
 from worldline.federation.participant.client import Client
 from worldline.federation.server.limits import Limits
+from worldline.lock import Grant
 from worldline.model import (
     MS,
     ConfigurationError,
@@ -46,7 +47,7 @@ from worldline.model import (
     WorldlineError,
 )
 from worldline.model.frames import frame
-from worldline.wire.codec import HEARTBEAT
+from worldline.wire.codec import HEARTBEAT, encode_answer
 from worldline.wire.handshake import Challenge, Refused, Welcome
 
 NONCE = bytes(16)
@@ -164,6 +165,8 @@ IMPOSTORS: dict[str, tuple[tuple[bytes, ...], type[WorldlineError], str]] = {
     "a web server": ((b"HTTP/1.1 400 Bad Request\r\n\r\n",), PeerError, "that is an HTTP server, not Worldline's"),
     "a mail server": ((b"220 mail.example ESMTP\r\n",), PeerError, "it says '220 mail.example ESMTP'"),
     "an endless frame": ((b"\xff\xff\xff\xff",), PeerError, "a frame of 4,294,967,295 bytes is too long"),
+    "one that grants before it welcomes": ((encode_answer(Grant("a", 5, [])),), PeerError, "can't be read"),
+    "one that grants instead of a welcome": ((CHALLENGE, encode_answer(Grant("a", 5, []))), PeerError, "can't be read"),
     "heartbeats only": ((HEARTBEAT * 3,), LossError, "the server closed the connection"),
     "one that doesn't know the token": (
         (CHALLENGE, welcome(bytes(32))),

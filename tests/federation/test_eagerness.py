@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worldline.federation.participant.connection import Eagerness, WallClock
+from worldline.federation.participant.connection import Eagerness, MonotonicClock
 
 
 class Ticks:
@@ -19,13 +19,13 @@ class Ticks:
 
 def brisk(step: float) -> tuple[Eagerness, Ticks]:
     clock = Ticks(step)
-    eagerness = Eagerness(WallClock(clock))
+    eagerness = Eagerness(MonotonicClock(clock))
     eagerness.came(0.0, 0.0001)
     return eagerness, clock
 
 
 def test_it_asks_only_if_the_last_answer_came_soon() -> None:
-    eagerness = Eagerness(WallClock(Ticks(0.0)))
+    eagerness = Eagerness(MonotonicClock(Ticks(0.0)))
     assert not eagerness.asks(0.0)
     eagerness.came(0.0, 0.0001)
     assert eagerness.asks(0.0)
@@ -43,7 +43,7 @@ def test_it_doesnt_ask_for_long() -> None:
 
 
 def test_who_asked_in_vain_sleeps_the_next_time() -> None:
-    eagerness = Eagerness(WallClock(Ticks(0.0)))
+    eagerness = Eagerness(MonotonicClock(Ticks(0.0)))
     for _ in range(3):  # As in a ring, where the others take longer than it asks.
         eagerness.came(0.0, 0.0003)
         assert eagerness.asks(0.0)

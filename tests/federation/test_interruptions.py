@@ -27,6 +27,7 @@ from worldline.federation.participant.client import Client
 from worldline.federation.sockets import Encrypted, client_context, server_context
 from worldline.lock import Action, Advance, Grant, Join, Ledger, ParticipantEvent, Publish, Reached, StartRun
 from worldline.lock.ledger import Wire
+from worldline.lock.lifecycle import LifecycleFilter
 from worldline.model import MS, LossError, Message, UsageError
 
 
@@ -552,6 +553,35 @@ def test_a_wrong_call_takes_nothing_back() -> None:
             with pytest.raises(UsageError):
                 wrong()
             assert me.now == MS
+
+
+def test_what_the_pulse_has_asked_for_is_answered_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that the program hadn't handed over when it was interrupted is told by the pulse, not asked for."""
+    asks, is_told = LifecycleFilter._move, threading.Event()
+
+    def interrupted(self: LifecycleFilter, target: int, wakes: bool) -> Any:
+        monkeypatch.setattr(LifecycleFilter, "_move", asks)
+        asks(self, target, wakes)
+        raise Tick
+
+    def other(address: str) -> None:
+        with connect(address, "b", publishes=["t"]) as me:
+            me.advance(to="2ms")
+            is_told.wait(PROMPT_S)
+            me.publish("t", b"x", at="5ms")
+
+    run = Federation({name: Program(lambda _: None) for name in "ab"}, estop="2ms").plan()
+    with Server(run, "tcp://127.0.0.1:0") as server:
+        sending = Strand(lambda: other(str(server.address)))
+        with connect(str(server.address), "a", subscribes=["t"]) as me:
+            assert me.next(until="1ms") == []
+            monkeypatch.setattr(LifecycleFilter, "_move", interrupted)
+            with pytest.raises(Tick):
+                me.next(until="9ms")
+            me.catch_up()
+            is_told.set()
+            assert [message.payload for message in me.next(until="9ms")] == [b"x"]
+        sending.result()
 
 
 class Unsteady(Wire):

@@ -361,6 +361,31 @@ def test_topics_that_are_used_once_leave_hardly_anything_behind() -> None:
     assert not net.members["a"].spent
 
 
+def test_what_is_kept_has_its_number_however_much_before_it_is_forgotten() -> None:
+    net = Net(link(5), a=Join(), b=Join(), c=Join())
+    for sent in range(10):
+        net.publish("a", sent, payload=bytes([sent]))
+    (publication,) = net.members["a"].publications.values()
+    for kept in (10, 8, 7, 3, 3, 1):
+        publication.forget(5 + 10 - kept)
+        found = publication.kept()
+        assert [(number, message.payload) for number, message in found] == [
+            (n, bytes([n])) for n in range(10 - kept, 10)
+        ]
+        assert publication.count() == kept
+        assert publication.last() == 14
+    net.publish("a", 20)
+    assert [number for number, _ in publication.kept()] == [9, 10]
+    publication.judge(
+        [(when, number, message) for (number, message), when in zip(publication.kept(), (30, 22), strict=True)]
+    )
+    assert [number for number, _ in publication.kept()] == [9, 10]
+    publication.forget(23)
+    assert [number for number, _ in publication.kept()] == [9]
+    publication.forget(31)
+    assert (publication.count(), publication.last()) == (0, -1)
+
+
 @pytest.mark.parametrize("known", [True, False], ids=["nobody can come", "somebody may come"])
 def test_under_pressure_messages_are_judged_by_when_they_really_arrive(known: bool) -> None:
     net = Net(link(exponential(1, 500)), a=Join(), b=Join(), c=Join(controls=not known))

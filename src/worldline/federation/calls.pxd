@@ -1,7 +1,5 @@
 # The C types of `calls.pyx`, for the compiled ends of connections.
 
-from worldline.lock._words cimport Grant
-
 
 cdef extern from "Python.h":
     ctypedef void* PyThread_type_lock
@@ -12,9 +10,10 @@ cdef class SocketCalls:
     cdef int _number
     cdef bint _waits
 
+    cpdef bint takes_frames(self, Py_ssize_t size)
     cpdef bytes say(self, list events, Py_ssize_t longest)
-    cpdef Grant hear_grant(self, Py_ssize_t longest, int flags, list unread)
-    cpdef list hear_events(self, Py_ssize_t longest, Py_ssize_t most, list unread)
+    cpdef hear_grant(self, Py_ssize_t longest, int flags)
+    cpdef hear_events(self, Py_ssize_t longest, Py_ssize_t most)
     cpdef bint send(self, data, Py_ssize_t start, list sent) except -1
     cpdef bint receive(self, Py_ssize_t size, int flags, list unread) except -1
     cpdef Py_ssize_t send_some(self, data, Py_ssize_t start) except -1

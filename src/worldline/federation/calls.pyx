@@ -19,7 +19,8 @@ from libc.math cimport ceil
 from libc.string cimport memcpy
 
 from worldline.lock._words cimport Grant
-from worldline.wire.packed cimport FRAME_ROOM, read_events, read_grant, write_events
+from worldline.model._messagepack cimport ROOM
+from worldline.wire.packed cimport HEADER, read_events, read_grant, write_events
 
 cdef extern from *:
     """
@@ -96,7 +97,6 @@ cdef extern from "Python.h":
 cdef enum:
     SHORT = 4096  # So much is read here first, and copied.
     READY_MAX = 64  # So many sockets are told of at once; the others come next.
-    HEADER = 4
     NOTHING = -2
 
 
@@ -138,16 +138,18 @@ cdef class SocketCalls:
 
     # What most hops take: whole frames, written and read without an object for them.
 
+    cpdef bint takes_frames(self, Py_ssize_t size):
+        """Whether it can do that, where so much is read at a time."""
+        return self._number >= 0 and size < SHORT
+
     cpdef bytes say(self, list events, Py_ssize_t longest):
         """Take out what a participant says, and write it as a frame; return what didn't fit.
 
         None: it isn't written here, and is still in the list.
         """
-        cdef unsigned char room[FRAME_ROOM]
-        cdef Py_ssize_t size, done
-        if self._number < 0:
-            return None
-        size = write_events(room, events, longest)
+        cdef unsigned char room[ROOM]
+        cdef Py_ssize_t size = write_events(room, events, longest), done
+        cdef bytes rest
         if not size:
             return None
         done = send(self._number, room, size, MSG_DONTWAIT)
@@ -155,46 +157,39 @@ cdef class SocketCalls:
             if errno != EINTR and errno != EAGAIN:
                 PyErr_SetFromErrno(OSError)
             done = 0
+        rest = PyBytes_FromStringAndSize(<char*>room + done, size - done)
         PyList_SetSlice(events, 0, PyList_GET_SIZE(events), NULL)
-        return PyBytes_FromStringAndSize(<char*>room + done, size - done)
+        return rest
 
-    cpdef Grant hear_grant(self, Py_ssize_t longest, int flags, list unread):
-        """Read a grant, if that is what has come, and all of it; None: nothing has, or what is in the list then."""
+    cpdef hear_grant(self, Py_ssize_t longest, int flags):
+        """Return the grant that has come, if that is all that has; the bytes, if they are anything else; None: nothing.
+        """
         cdef unsigned char room[SHORT]
         cdef Py_ssize_t size, came
         cdef Grant grant
-        if self._number < 0:
-            self.receive(SHORT, flags, unread)
-            return None
         came = self._receive(<char*>room, SHORT, flags)
         if came == NOTHING:
             return None
         size = frame_size(room, came, longest)
         grant = read_grant(room + HEADER, size) if size else None
-        if grant is None:
-            unread.append(PyBytes_FromStringAndSize(<char*>room, came))
-        return grant
+        return PyBytes_FromStringAndSize(<char*>room, came) if grant is None else grant
 
-    cpdef list hear_events(self, Py_ssize_t longest, Py_ssize_t most, list unread):
-        """Read a frame of so many events at the most, as `hear_grant` does a grant."""
+    cpdef hear_events(self, Py_ssize_t longest, Py_ssize_t most):
+        """Return the events of a frame, so many at the most, as `hear_grant` does a grant."""
         cdef unsigned char room[SHORT]
         cdef Py_ssize_t size, came
         cdef list events
-        if self._number < 0:
-            self.receive(SHORT, 0, unread)
-            return None
         came = self._receive(<char*>room, SHORT, 0)
         if came == NOTHING:
             return None
         size = frame_size(room, came, longest)
         events = read_events(room + HEADER, size) if size else None
         if events is None or PyList_GET_SIZE(events) > most:
-            unread.append(PyBytes_FromStringAndSize(<char*>room, came))
-            return None
+            return PyBytes_FromStringAndSize(<char*>room, came)
         return events
 
     cpdef Py_ssize_t pass_on(self, bytearray out) except -1:
-        """Write what fits of this, and take it out; return how much that was."""
+        """Write what fits of this, and take it out; return how much that was. For a socket that doesn't wait."""
         cdef Py_ssize_t size = PyByteArray_GET_SIZE(out), done
         if self._number < 0:
             done = self.send_some(out, 0)
@@ -262,7 +257,7 @@ cdef class SocketCalls:
             let_go(long)
 
     cdef Py_ssize_t _receive(self, char* room, Py_ssize_t size, int flags) except -1:
-        """Read what has come, and return how much that is; NOTHING has, by now or for as long as it waits."""
+        """Read what has come; return how much that is, or NOTHING, if it would wait or has waited long enough."""
         cdef Py_ssize_t came
         cdef bint waits = self._waits and not flags & MSG_DONTWAIT
         while True:

@@ -14,15 +14,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import get_ident, main_thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet
 
 from worldline.federation.address import Address
 from worldline.model import LossError, UsageError
-
-if TYPE_CHECKING:
-    from worldline.lock.events import Grant, ParticipantEvent
-    from worldline.wire.handshake import Told
 
 # A TLS connection that behaves like a blocking socket, for two threads at once.
 #
@@ -167,25 +163,12 @@ class SocketCalls:
         del plain, waits  # The socket knows.
         self._connection = connection
 
-    def say(self, events: list[ParticipantEvent], longest: int) -> bytes | None:
-        """Take out what a participant says, and write it as a frame; return what didn't fit.
-
-        None: it isn't written here, and is still in the list.
-        """
-        return None
-
-    def hear_grant(self, longest: int, flags: int, unread: list[bytes]) -> Grant | None:
-        """Read a grant, if that is what has come, and all of it; None: nothing has, or what is in the list then."""
-        self.receive(READ_LEAST, flags, unread)
-        return None
-
-    def hear_events(self, longest: int, most: int, unread: list[bytes]) -> list[Told] | None:
-        """Read a frame of so many events at the most, as `hear_grant` does a grant."""
-        self.receive(READ_LEAST, 0, unread)
-        return None
+    def takes_frames(self, size: int) -> bool:
+        """Whether it can write and read whole frames, where so much is read at a time. These calls can't."""
+        return False
 
     def pass_on(self, out: bytearray) -> int:
-        """Write what fits of this, and take it out; return how much that was."""
+        """Write what fits of this, and take it out; return how much that was. For a socket that doesn't wait."""
         done = self.send_some(out, 0)
         del out[:done]
         return done
@@ -274,9 +257,6 @@ READ, WRITE = 0x001, 0x004  # POLLIN and POLLOUT, and EPOLLIN and EPOLLOUT on Li
 
 READ_LEAST = 448
 """How much is read at a time at first: enough for what is usually said, and memory that Python has at hand."""
-
-READ_SHORT = 4096
-"""As long as less than this is read at a time, frames may come by themselves: see `SocketCalls.hear_grant`."""
 
 _READ_MAX = 2**18
 

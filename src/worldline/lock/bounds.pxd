@@ -3,7 +3,7 @@ cimport cython
 from worldline.lock.heap cimport Heap
 
 cdef long long FOREVER
-cdef list _NONE
+cdef list _NO_CLOCKS
 
 
 cdef class Clock:

@@ -105,7 +105,7 @@ class Clock:
         return max(self.promise, min(self.base, bound)) if self.sleeping else self.value
 
 
-_NONE: list[Clock] = []
+_NO_CLOCKS: list[Clock] = []  # It stays empty.
 
 
 class Bounds:
@@ -172,7 +172,7 @@ class Bounds:
         if self._doubtful:
             self.settle()
         if not self._ready:
-            return _NONE
+            return _NO_CLOCKS
         ready, self._ready = self._ready, []
         return ready
 

@@ -113,7 +113,7 @@ IDLE_CALLS_MAX = 100_000
 
 _WAITS = {State.ADVANCING: ("advance", "to"), State.AWAITING: ("next", "until"), State.PEEKING: ("peek", "until")}
 
-_NOTHING: list[Message] = []
+_NOTHING: list[Message] = []  # It stays empty.
 
 # Looked up often: where all acts are legal, and where one waits.
 _ACTING, _ADVANCING, _AWAITING, _PEEKING = (
@@ -404,7 +404,7 @@ class Ledger:
                 return []
             self.refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
         if self.undo is not None:
-            self._mark(self.row, self.until, self.held)  # From here on, it holds another list.
+            self._mark(self.row, self.until, self.held)  # `_take_in` makes another list.
         if row is _ACTING and type(action) is Grant:
             return self._answered(action)
         self.row = row
@@ -588,9 +588,8 @@ class Ledger:
 
     def ask(self, target: int, wakes: bool) -> None:
         """Ask the arbiter for a time, or for the first arrival before it."""
-        request = (
-            new_next(target, self.first_held()) if wakes else new_advance(target)
-        )  # What is held is said, too (L4).
+        # What is held is said, too (L4).
+        request = new_next(target, self.first_held()) if wakes else new_advance(target)
         self.until = target  # An interruption comes after a call: all of this happens, or nothing.
         self.row = _AWAITING if wakes else _ADVANCING
         self.outbox.append(request)
@@ -684,7 +683,7 @@ class Ledger:
     def _target(self, time: TimeLike, kind: type) -> int:
         if self.row is not _ACTING:
             self.check(kind)
-        target = time if type(time) is int and 0 <= time <= TIME_MAX else as_time(time)
+        target = time if type(time) is int and 0 <= time <= TIME_MAX else as_time(time)  # Nearly always without a call.
         if target <= self.now:
             if target < self.now:
                 self.refuse(cant_go_back(target))

@@ -235,7 +235,7 @@ class _Publication:
         self.lasting = self.lifetime.constant
         # Kept for late subscribers: the last so many, in the order of publishing, each as if it arrived at its expiry.
         self._retained: list[Any] = []
-        self._forgotten = 0  # How many places at its beginning are empty: they are cut off by the dozen.
+        self._forgotten = 0  # How many places at its beginning are empty. They are cut off when they are half of it.
         # A heap of those of before, of which it is known when they arrive last: that time, its number, the message.
         self.judged: list[tuple[int, int, Message]] = []
         self.probes: dict[str, Path] | None = None  # The paths that tell, by receiver.
@@ -248,6 +248,10 @@ class _Publication:
     def retain(self, message: Message) -> None:
         """Keep the message that was published last."""
         self._retained.append(message)
+
+    def count(self) -> int:
+        """Return how many are kept."""
+        return len(self._retained) - self._forgotten + len(self.judged)
 
     def unjudged(self) -> list[tuple[int, Message]]:
         """Return those of the kept of which it isn't known yet when they arrive last, each with its number."""
@@ -458,7 +462,7 @@ class Router:
         floor = self._bounds.floor()
         for topic, publication in list(sender.publications.items()):
             self._forget(publication)
-            if publication.last() < floor and not publication.kept():
+            if not publication.count() and publication.last() < floor:
                 sender.spent[topic] = publication.published
                 del sender.publications[topic]
                 self._strike(publication)
@@ -507,7 +511,7 @@ class Router:
 
     def retained(self) -> int:
         """Return how many messages are kept for late subscribers."""
-        return sum([len(each.kept()) for each in self._publications.values()])
+        return sum([each.count() for each in self._publications.values()])
 
     def _publication(self, sender: Member, topic: str) -> _Publication:
         check_name(topic, "a topic")

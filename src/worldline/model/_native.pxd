@@ -4,7 +4,8 @@ cdef extern from *:
     """
     static PyObject *worldline_new_tuple(PyObject *kind, PyObject *fields) {
         Py_ssize_t size = PyTuple_GET_SIZE(fields);
-        // A tuple that was made for this call alone is what is asked for, but for its type.
+        // A tuple that was made for this call alone is what is asked for, but for its type. Its one reference says so
+        // only of a display in the call itself, with something in it that isn't constant: pass no other.
         if (Py_REFCNT(fields) == 1 && PyTuple_CheckExact(fields)) {
             Py_SET_TYPE(fields, (PyTypeObject *)Py_NewRef(kind));
             return Py_NewRef(fields);

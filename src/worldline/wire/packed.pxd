@@ -2,7 +2,7 @@ from worldline.lock._words cimport Grant
 
 
 cdef enum:
-    FRAME_ROOM = 16384  # No frame that is written here is longer.
+    HEADER = 4
 
 cdef Py_ssize_t write_events(unsigned char* room, list events, Py_ssize_t longest) except -1
 cdef list read_events(const unsigned char* body, Py_ssize_t size)

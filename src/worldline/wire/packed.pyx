@@ -15,14 +15,13 @@ from worldline.lock._words cimport (
     Advance, Grant, Next, Promise, Publish, Reached, new_advance, new_grant, new_next, new_publish
 )
 from worldline.model._messagepack cimport (
-    Writer, append, put_bytes, put_head, put_list, put_message, put_number, put_payload, put_text, utf8_of
+    ROOM, Writer, append, put_bytes, put_head, put_list, put_message, put_number, put_payload, put_text, utf8_of
 )
 from worldline.model._native cimport new_tuple
 
 from worldline.model.message import Message as _Message
 
 cdef enum:
-    HEADER = 4
     NAMES = 64  # A power of two.
     NAME_LENGTH = 64
 
@@ -37,7 +36,7 @@ cdef list names = [""] * NAMES  # Those that were read last: the same few come a
 
 cdef inline void begin(Writer* out, unsigned char* room) noexcept:
     out.at = &room[HEADER]
-    out.end = &room[FRAME_ROOM]
+    out.end = &room[ROOM]
     out.fits = True
 
 
@@ -53,7 +52,7 @@ cdef Py_ssize_t finish(Writer* out, unsigned char* start, Py_ssize_t longest) no
 
 cpdef bytes packed_events(list events, Py_ssize_t longest):
     """Return what a participant says as a frame; None: it isn't written here."""
-    cdef unsigned char room[FRAME_ROOM]
+    cdef unsigned char room[ROOM]
     cdef Py_ssize_t size = write_events(room, events, longest)
     return PyBytes_FromStringAndSize(<char*>room, size) if size else None
 
@@ -95,7 +94,7 @@ cdef Py_ssize_t write_events(unsigned char* room, list events, Py_ssize_t longes
 
 cpdef bint pack_grant(bytearray sent, Grant grant, Py_ssize_t longest) except -1:
     """Put a grant as a frame behind what is to be sent; False: it isn't written here."""
-    cdef unsigned char room[FRAME_ROOM]
+    cdef unsigned char room[ROOM]
     cdef Writer out
     cdef list messages = grant.messages
     cdef Py_ssize_t size

@@ -5,7 +5,7 @@ from worldline.lock.arbiter cimport Arbiter
 from worldline.lock.ledger cimport Ledger, Wire
 
 cdef object _GATHERING, bisect_left, Over, Invite
-cdef list _HEARD
+cdef list _NO_EVENTS
 
 
 cdef class _Seat(Wire):

@@ -82,7 +82,7 @@ _GLANCE_S = 0.0005  # How soon the run, or the watch, notices that the other has
 _BUSY_S = 1.0  # A program that runs for longer without waiting is named.
 
 _GATHERING = Phase.GATHERING  # Looked up often.
-_HEARD: list[ParticipantEvent] = []
+_NO_EVENTS: list[ParticipantEvent] = []  # It stays empty.
 
 
 class _Seat(Wire):
@@ -376,8 +376,8 @@ class _Run:
             for event in frame:
                 if type(event) is Invite:
                     self._welcome(event.newcomer, seat)
-        seat.frame = _HEARD
-        frame.clear()  # It is the participant's, who writes what is next into it.
+        seat.frame = _NO_EVENTS
+        frame.clear()  # It is the participant's, which puts what it says next into it.
 
     def _welcome(self, name: str, inviting: _Seat) -> None:
         """Let a guest come: before it has been invited, it isn't expected."""

@@ -6,7 +6,7 @@ from worldline.wire.codec cimport Frames, decode_answer, encode_events
 
 cdef tuple _REQUESTS
 cdef int _AT_ONCE
-cdef Py_ssize_t _LEAST, _SHORT
+cdef Py_ssize_t _LEAST
 cdef object Grant, Deliver, Recalled, Restore, StartRun
 cdef list _NOTHING
 cdef double _ASKED_S, _BRISK_S, _LONG_S, _VERY_LONG_S, _PAUSES, _LOOK_AFTER_S, _TELL_AFTER_S
@@ -26,7 +26,7 @@ cdef class Conversation:
     cpdef bint move(self, list unread) except -1
     cpdef body(self)
     cpdef encode(self, list events)
-    cpdef forget_answer(self)
+    cpdef says(self, last)
     cpdef bint is_blank(self) except -1
     cpdef take(self, grant)
     @cython.locals(messages=list)
@@ -37,14 +37,14 @@ cdef class Conversation:
     cdef _understood(self, object body)
 
 
-cdef class WallClock:
+cdef class MonotonicClock:
     cdef object _clock
 
     cpdef double read(self) except? -1
 
 
 cdef class Eagerness:
-    cdef WallClock _clock
+    cdef MonotonicClock _clock
     cdef bint _brisk
     cdef double _lost_s
     cdef double _resumes
@@ -99,9 +99,9 @@ cdef class SocketConnection(Wire):
     cpdef bint is_due(self, bint urgent) except -1
     cpdef look(self)
     @cython.locals(conversation=Conversation, queued=QueuedSocket)
-    cdef _say(self, list events, bint asks)
+    cdef _say(self, list events)
     @cython.locals(conversation=Conversation)
-    cdef bint _says_at_once(self, list events, bint asks) except -1
+    cdef bint _says_at_once(self, list events) except -1
     cpdef _write(self, object data)
     cdef _answer(self)
     cdef _send_all(self)

@@ -35,7 +35,6 @@ from worldline.federation.participant.call import Greeting, refusal
 from worldline.federation.sockets import (
     CLOSED,
     READ_LEAST,
-    READ_SHORT,
     Encrypted,
     broken,
     expect_signs_of_life,
@@ -131,16 +130,17 @@ class Conversation:
 
     def encode(self, events: list[ParticipantEvent]) -> bytes:
         """Return what the participant says as frames. A request leaves the answer to the one before behind."""
-        if type(events[-1]) in _REQUESTS:
-            self.forget_answer()
+        self.says(type(events[-1]))
         return encode_events(events, self.frames.longest)
 
-    def forget_answer(self) -> None:
-        self._parts = []
+    def says(self, last: type) -> None:
+        """Note of which kind the last event is that the participant says now."""
+        if last in _REQUESTS:
+            self._parts = []
 
     def is_blank(self) -> bool:
-        """Whether nothing of an answer has come yet."""
-        return not (self._parts or self._bodies or self.frames.is_cut_short())
+        """Whether an answer may come next, since both ends have agreed, and nothing of it has come yet."""
+        return self.frames.whole > 0 and not (self._parts or self._bodies or self.frames.is_cut_short())
 
     def take(self, grant: Grant) -> None:
         """Take a whole answer, understood already."""
@@ -244,8 +244,8 @@ _VERY_LONG_S = 0.0003
 _PAUSES = 64  # For so many times as long as it took one doesn't ask.
 
 
-class WallClock:
-    """What tells the seconds: any function, of which `time.monotonic` itself is asked in C."""
+class MonotonicClock:
+    """`time.monotonic`, which is asked in C, or a function that stands in for it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = None if clock is time.monotonic else clock
@@ -257,7 +257,7 @@ class WallClock:
 class Eagerness:
     """Of one end of a connection, or of several. `since` is always when it began to wait."""
 
-    def __init__(self, clock: WallClock) -> None:
+    def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
         self._brisk = False  # What was last waited for came soon.
         self._lost_s = 0.0  # How long another process had the processor, if what came of it isn't known yet.
@@ -296,7 +296,7 @@ _WAKE_S = 1.0
 _FAREWELL_S = 2.0
 _SHAKE_S_MAX = 0.002
 _AT_ONCE = int(socket.MSG_DONTWAIT)
-_LEAST, _SHORT = READ_LEAST, READ_SHORT
+_LEAST = READ_LEAST
 _NOTHING: list[bytes] = []
 
 
@@ -309,7 +309,7 @@ class QueuedSocket:
     def __init__(self, connection: socket.socket | Encrypted, shake: Stream | None, patience_s: float) -> None:
         self.socket = connection
         self.plain = connection.plain if isinstance(connection, Encrypted) else connection
-        self._calls = SocketCalls(connection, connection is self.plain, True)
+        self._calls: Any = SocketCalls(connection, connection is self.plain, True)
         self.reading = Mutex()
         self.writing = Mutex()
         self.unsent: list[bytes] = []
@@ -324,8 +324,8 @@ class QueuedSocket:
         wake_every(connection, min(_WAKE_S, patience_s))
 
     def say(self, events: list[ParticipantEvent], longest: int) -> bool:
-        """Write events at once, and have the rest follow; False: it isn't written here, or something is before it."""
-        if self.unsent or self._shake is not None or self.writing.locked():
+        """Write events at once, and have the rest follow; False: that can't be, or something is before them."""
+        if self.unsent or self._shake is not None or self.writing.locked() or not self._calls.takes_frames(0):
             return False
         rest = self._calls.say(events, longest)
         if rest is None:
@@ -337,11 +337,15 @@ class QueuedSocket:
 
     def hears(self) -> bool:
         """Whether to `hear` what comes next: nothing that was read is left over, and frames are short."""
-        return self._size < _SHORT and not (self._unread or self._sizes)
+        return not (self._unread or self._sizes) and bool(self._calls.takes_frames(self._size))
 
     def hear(self, longest: int, flags: int) -> Grant | None:
-        """Return a grant, if it has come by itself; what else has come is left over for `receive`."""
-        return self._calls.hear_grant(longest, flags, self._unread)
+        """Return a grant, if that alone has come; anything else is left over for `receive`."""
+        heard = self._calls.hear_grant(longest, flags)
+        if type(heard) is not bytes:
+            return heard  # type: ignore[no-any-return]
+        self._unread.append(heard)
+        return None
 
     def send(self) -> bool:
         """Write what fits of what is to be written; False: there is no room for it."""
@@ -384,7 +388,7 @@ class QueuedSocket:
         if self._sizes:
             frames.fill(self._sizes)
         else:
-            if self._size != _LEAST or len(self._unread[0]) == _LEAST:
+            if self._size != _LEAST or len(self._unread[0]) >= _LEAST:
                 self._size = next_read(self._size, len(self._unread[0]))
             frames.push(self._unread)
         return True
@@ -437,7 +441,7 @@ class SocketConnection(Wire):
     ) -> None:
         self.queued = QueuedSocket(connection, shake, GREETING_S)
         self._conversation = Conversation(name)
-        self._eagerness = Eagerness(WallClock())
+        self._eagerness = Eagerness(MonotonicClock())
         self._is_plain = not isinstance(connection, Encrypted)
         self._looked = 0.0
         self._doubt = doubt
@@ -466,11 +470,11 @@ class SocketConnection(Wire):
     # --- For the participant ---
 
     def tell(self, events: list[ParticipantEvent]) -> None:
-        self._say(events, False)
+        self._say(events)
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         """Say it, and wait for the answer. Nothing to say: the pulse was quicker, or the wait is taken up again."""
-        self._say(events, True)
+        self._say(events)
         if self._silence_s is not None:
             self._heard = time.monotonic()  # What it said before, while nothing was waited for, doesn't matter.
         with self.queued.reading:
@@ -541,9 +545,9 @@ class SocketConnection(Wire):
         self._conversation.disown()
         self.queued.disown()
 
-    def _say(self, events: list[ParticipantEvent], asks: bool) -> None:
+    def _say(self, events: list[ParticipantEvent]) -> None:
         conversation, queued = self._conversation, self.queued
-        if events and not self._says_at_once(events, asks):
+        if events and not self._says_at_once(events):
             data = conversation.encode(events)
             del events[:]  # With the next line, one step: its call is the last of it.
             queued.unsent.append(data)
@@ -552,18 +556,18 @@ class SocketConnection(Wire):
         else:
             conversation.check()
 
-    def _says_at_once(self, events: list[ParticipantEvent], asks: bool) -> bool:
+    def _says_at_once(self, events: list[ParticipantEvent]) -> bool:
         """Write what a hop takes, as far as it fits; False: it has to be queued."""
         conversation = self._conversation
         if conversation.end is not None:
             return False
+        last: object = type(events[-1])
         try:
             if not self.queued.say(events, conversation.frames.longest):
                 return False
         except OSError as error:
             raise self._reason(error) from error
-        if asks:
-            conversation.forget_answer()
+        conversation.says(last)  # type: ignore[arg-type]
         return True
 
     def _write(self, data: bytes) -> None:
@@ -633,7 +637,7 @@ class SocketConnection(Wire):
         self._conversation.move(_NOTHING)
 
     def _hear(self, flags: int) -> bool:
-        """Have what has come taken in; False: nothing has. An answer that has come by itself is understood at once."""
+        """Have what has come taken in; False: nothing has. A grant that has come alone is understood at once."""
         conversation, queued = self._conversation, self.queued
         if queued.hears() and conversation.is_blank():
             grant = queued.hear(conversation.frames.longest, flags)

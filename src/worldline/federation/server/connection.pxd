@@ -1,13 +1,13 @@
 cimport cython
 
 from worldline.federation.calls cimport EpollWatch, SocketCalls, Watch
-from worldline.federation.participant.connection cimport Eagerness, WallClock
+from worldline.federation.participant.connection cimport Eagerness, MonotonicClock
 from worldline.federation.server.host cimport Host
 from worldline.federation.server.session cimport Session
 from worldline.wire.codec cimport Frames
 
 
-cdef Py_ssize_t _LEAST, _SHORT
+cdef Py_ssize_t _LEAST
 cdef int READ, WRITE, _MANY
 cdef object _OVER
 
@@ -24,7 +24,7 @@ cdef class ServerConnection:
     cdef Host _host
     cdef object _sockets
     cdef object _gone
-    cdef WallClock _clock
+    cdef MonotonicClock _clock
     cdef bint _handshaking
     cdef bint _tls
     cdef bint _closed
@@ -34,11 +34,10 @@ cdef class ServerConnection:
     cdef object _closing_since
     cdef int _events
     cdef Py_ssize_t _size
-    cdef list _unread
 
     @cython.locals(session=Session)
     cpdef act(self)
-    @cython.locals(frames=Frames, host=Host, data=bytes, came=bytes, size=Py_ssize_t, events=list)
+    @cython.locals(frames=Frames, host=Host, data=bytes, size=Py_ssize_t)
     cdef _read(self, Session session)
     @cython.locals(session=Session, out=bytearray, sent=Py_ssize_t)
     cpdef write(self)
@@ -48,8 +47,9 @@ cdef class ServerConnection:
 cdef class ServerTurns:
     cdef Host _host
     cdef Watch _sockets
-    cdef WallClock _clock
+    cdef MonotonicClock _clock
     cdef Eagerness _eagerness
+    cdef Py_ssize_t _done
     cdef public double now
     cdef public double timer
 

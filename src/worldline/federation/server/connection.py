@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from worldline.federation.participant.connection import Eagerness, WallClock
+from worldline.federation.participant.connection import Eagerness, MonotonicClock
 from worldline.federation.peer_process import is_another_users, is_stopped, process_of
 from worldline.federation.server.host import EVENTS_AT_ONCE, Host
 from worldline.federation.server.limits import files_left, no_file_left
@@ -25,7 +25,6 @@ from worldline.federation.server.trunk import Trunk
 from worldline.federation.sockets import (
     READ,
     READ_LEAST,
-    READ_SHORT,
     WRITE,
     breakage,
     configure,
@@ -93,8 +92,8 @@ def socket_watch() -> SocketWatch:
     return EpollWatch() if _HAS_EPOLL else SocketWatch()
 
 
-_LEAST, _SHORT = READ_LEAST, READ_SHORT
-_MANY = 64  # Turns, taken together.
+_LEAST = READ_LEAST
+_MANY = 64  # Turns and what is done in them, taken together.
 _OVER = Phase.OVER
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -109,14 +108,14 @@ class ServerConnection:
         host: Host,
         sockets: SocketWatch,
         gone: Callable[[ServerConnection], None],
-        clock: WallClock,
+        clock: MonotonicClock,
     ) -> None:
         configure(connection, host.limits.unreachable_s).setblocking(False)
         self._handshaking = self._tls = tls is not None
         if tls is not None:
             connection = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         self._socket = connection
-        self._calls = SocketCalls(connection, tls is None, False)
+        self._calls: Any = SocketCalls(connection, tls is None, False)
         self._host = host
         self._sockets = sockets
         self._size = READ_LEAST  # How much it reads at a time.
@@ -127,7 +126,6 @@ class ServerConnection:
         self._looked = False
         self._last_sent = False  # Nothing more will be sent.
         self._closing_since: float | None = None
-        self._unread: list[bytes] = []
         self.session: Session = host.open(self._clock.read())
         self.session.owner = self
         self._events = READ
@@ -157,12 +155,11 @@ class ServerConnection:
             if room is not None:
                 size = self._socket.recv_into(room)
             else:
-                if self._size < _SHORT and not self._tls and host.hears(session):
-                    events = self._calls.hear_events(frames.longest, EVENTS_AT_ONCE, self._unread)
-                    if events is not None:
-                        host.hear(session, events, self._clock.read())
+                if self._calls.takes_frames(self._size) and host.hears(session):
+                    came = self._calls.hear_events(frames.longest, EVENTS_AT_ONCE)
+                    if type(came) is list:
+                        host.hear(session, came, self._clock.read())
                         return
-                    came = self._unread.pop() if self._unread else None
                 else:
                     came = self._calls.received(self._size, 0)
                 if came is None:
@@ -306,11 +303,12 @@ class ServerConnection:
 class ServerTurns:
     """What a server does over and over: listens to its sockets, does what is ready, and sends what follows."""
 
-    def __init__(self, host: Host, sockets: SocketWatch, clock: WallClock) -> None:
+    def __init__(self, host: Host, sockets: SocketWatch, clock: MonotonicClock) -> None:
         self._host = host
         self._sockets = sockets
         self._clock = clock
         self._eagerness = Eagerness(clock)
+        self._done = 0  # Turns, and what was done in them.
         self.now = 0.0  # When it last looked at its clock.
         self.timer = 0.0  # When there is something to do but to listen.
 
@@ -329,6 +327,7 @@ class ServerTurns:
             host.work()
         for act in ready:
             act()
+        self._done += 1 + len(ready)
         if host.dirty:
             self.send_all()
         host.arbiter.tell_if_due()  # While those who were answered compute.
@@ -339,9 +338,10 @@ class ServerTurns:
     def take_many(self, resting: list[Any]) -> bool:
         """Take patient turns, as long as there is nothing else to do; whether the timer is due.
 
-        Only so many, since neither handlers of signals nor other threads may run as long as there is much to do.
+        Not for long, since handlers of signals and other threads may not get to run as long as there is much to do.
         """
-        for _ in range(_MANY):
+        self._done = 0
+        while self._done < _MANY:
             if self.take(True):
                 return True
             if resting or self._host.arbiter.phase is _OVER:
@@ -369,7 +369,7 @@ class ServerConnections:
         self,
         host: Host,
         sockets: SocketWatch,
-        clock: WallClock,
+        clock: MonotonicClock,
         tls: ssl.SSLContext | None,
         *,
         asks_for_user: bool,

@@ -131,7 +131,7 @@ if TYPE_CHECKING:
 
 # Frames and events, taken together, that a connection is heard for before others get their turn: about as long as the
 # answers to an ordinary frame take.
-_TURN = EVENTS_AT_ONCE = 64
+_TURN = EVENTS_AT_ONCE = 64  # The latter for others, who read that many at the most before they are heard.
 
 
 _NOTICES_MAX = 64
@@ -374,7 +374,7 @@ class Host:
             self.flow.check_under_way(session)
 
     def hears(self, session: Session) -> bool:
-        """Whether a frame that comes by itself may be handed to `hear`: nothing is before it, and none keeps it."""
+        """Whether a frame that comes alone may be handed to `hear`: nothing is before it, and no journal keeps it."""
         return (
             session.member is not None
             and self.rejoining is None
@@ -383,7 +383,7 @@ class Host:
         )
 
     def hear(self, session: Session, events: list[Told], now: float) -> None:
-        """Take a frame that has come by itself, and is read already."""
+        """Take a frame that has come alone, and is read already."""
         session.heard = session.spoke = now
         session.said += 1
         try:

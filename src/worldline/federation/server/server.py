@@ -22,7 +22,7 @@ from typing import Self, TypedDict, TypeVar, Unpack
 
 from worldline.federation.address import Address, parse_address
 from worldline.federation.outcome import FederationOutcome, outcome_of
-from worldline.federation.participant.connection import WallClock
+from worldline.federation.participant.connection import MonotonicClock
 from worldline.federation.participant.declaration import Declaration, Declared, Plain, as_agreement
 from worldline.federation.registry import enter
 from worldline.federation.server.connection import ServerConnections, ServerTurns, SocketWatch, socket_watch
@@ -121,7 +121,8 @@ class TimeHold:
         self.pace = pace
         self.wanted = self.paused_at = FOREVER  # Where its owner holds all participants, and where an operator does,
         self._held = FOREVER  # and the first of them.
-        self.resting: list[tuple[int, Future[None]]] = []  # Callers that wait for all to stand at a time.
+        # Callers that wait for all to stand at a time. It is always this list: `take_many` looks at it meanwhile.
+        self.resting: list[tuple[int, Future[None]]] = []
         self.due = 0.0  # When the barrier is to be moved again.
         self._begun: float | None = None  # When the clock of the pace began to run, and at which simulated time.
         self._begun_at = 0
@@ -240,15 +241,15 @@ class Server:
             self.host.rejoining = Rejoining(self.host, journal, rejoins=rejoins)
         self.host.owner.desk = self._open_desk
         self._clock = clock = options.get("clock", time.monotonic)
-        timer = WallClock(clock)
+        read_in_c = MonotonicClock(clock)
         self._sockets = socket_watch()
-        self._connections = ServerConnections(self.host, self._sockets, timer, tls, asks_for_user=_is_open(token))
+        self._connections = ServerConnections(self.host, self._sockets, read_in_c, tls, asks_for_user=_is_open(token))
         self._hold = TimeHold(self.host, pace)
         self._orders = ServerOrders()
         self._thread: threading.Thread | None = None
         # What is told the status, and how often.
         self._watching: tuple[Watch | None, float] = None, options.get("tell_every_s", 0.5)
-        self._turns = ServerTurns(self.host, self._sockets, timer)
+        self._turns = ServerTurns(self.host, self._sockets, read_in_c)
         self._ticks = self._watches = 0.0  # When each of these is due.
         self._absent_s = 0.0  # For how long its resident has computed, and it hasn't listened, since the last tick.
         self._resident: str | None = None
@@ -435,9 +436,9 @@ class Server:
 
     def turn(self, *, patient: bool = True) -> None:
         """Serve all connections once; if `patient`, sleep until there is something to do."""
-        self._see_to_rest(self._turns.take(patient))
+        self._do_chores(self._turns.take(patient))
 
-    def _see_to_rest(self, is_due: bool) -> None:
+    def _do_chores(self, is_due: bool) -> None:
         """Do what there is to do besides, after one turn or several."""
         if self._hold.resting:
             self._hold.wake_resting()
@@ -541,7 +542,7 @@ class Server:
             if self.host.digest is not None:
                 self._linger()
             while arbiter.phase is not over:
-                self._see_to_rest(self._turns.take_many(self._hold.resting))
+                self._do_chores(self._turns.take_many(self._hold.resting))
             arbiter.tell_passed()
         except BaseException as error:
             self.break_off(error)
