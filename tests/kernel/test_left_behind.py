@@ -131,16 +131,17 @@ STARTING = """
 import os, signal, sys
 from multiprocessing import forkserver
 from tests.kernel.culprits import accident
+from worldline.nodes.algorithms import find
+from worldline.nodes.trial import Trial, search
 
+# All is imported by then: Python loses a Ctrl-C that comes while an import lets go of its lock.
 if __name__ == "__main__":
+    trial = Trial(algorithm=find("flooding"))
     accident("nothing").run(executor="processes(1)")
     os.kill(forkserver._forkserver._forkserver_pid, signal.SIGSTOP)
     print("stopped")
     if sys.argv[1] == "search":
-        from worldline.nodes.algorithms import find
-        from worldline.nodes.trial import search
-        from worldline.nodes.trial import Trial
-        search(Trial(algorithm=find("flooding")), range(1000), workers=2)
+        search(trial, range(1000), workers=2)
     else:
         accident("nothing").run(executor="processes(2)")
 """
