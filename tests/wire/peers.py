@@ -16,7 +16,7 @@ from worldline.federation.server.trunk import Trunk
 from worldline.lock import Advance, Next, Promise, Publish, Reached
 from worldline.model import Network, Plan, Rule, link, plan
 from worldline.model.errors import PeerError
-from worldline.model.frames import frame
+from worldline.model.frames import HEADER_SIZE, frame
 from worldline.wire.codec import HEARTBEAT, decode_events
 from worldline.wire.handshake import Challenge, client_proof
 
@@ -145,6 +145,8 @@ class Peer:
         if events is None:
             host.receive(self.session, data, self.house.clock)
         else:
+            if host.rejoining is not None:
+                self.session.bodies.append(data[HEADER_SIZE:])
             host.hear(self.session, events, self.house.clock)
         while self.house.host.busy:
             self.house.host.work()

@@ -48,7 +48,10 @@ def test_events_are_written_as_msgspec_writes_them(said: list[Any]) -> None:
 @given(grants)
 def test_a_grant_is_written_as_msgspec_writes_it(grant: Grant) -> None:
     out = bytearray(b"before")
-    assert out == (b"before" + frame(msgpack.encode(grant)) if packed.pack_grant(out, grant, FRAME_MAX) else b"before")
+    data = packed.packed_grant(grant, FRAME_MAX)
+    assert data is None or data == frame(msgpack.encode(grant))
+    assert packed.pack_grant(out, grant, FRAME_MAX) == (data is not None)
+    assert out == b"before" + (data or b"")
 
 
 @given(st.lists(said_most, max_size=20))
@@ -74,6 +77,7 @@ def test_what_most_hops_take_is_written_and_read(size: int) -> None:
     out = bytearray()
     assert packed.pack_grant(out, grant, FRAME_MAX)
     assert packed.unpacked_grant(bytes(out[4:])) == grant
+    assert packed.packed_grant(grant, FRAME_MAX) == out
 
 
 def test_what_isnt_of_the_usual_types_is_left_to_msgspec() -> None:

@@ -13,7 +13,7 @@ cdef class SocketCalls:
     cpdef bint takes_frames(self, Py_ssize_t size)
     cpdef bytes say(self, list events, Py_ssize_t longest)
     cpdef hear_grant(self, Py_ssize_t longest, int flags)
-    cpdef hear_events(self, Py_ssize_t longest, Py_ssize_t most)
+    cpdef hear_events(self, Py_ssize_t longest, Py_ssize_t most, list bodies=*)
     cpdef bint send(self, data, Py_ssize_t start, list sent) except -1
     cpdef bint receive(self, Py_ssize_t size, int flags, list unread) except -1
     cpdef Py_ssize_t send_some(self, data, Py_ssize_t start) except -1

@@ -174,8 +174,11 @@ cdef class SocketCalls:
         grant = read_grant(room + HEADER, size) if size else None
         return PyBytes_FromStringAndSize(<char*>room, came) if grant is None else grant
 
-    cpdef hear_events(self, Py_ssize_t longest, Py_ssize_t most):
-        """Return the events of a frame, so many at the most, as `hear_grant` does a grant."""
+    cpdef hear_events(self, Py_ssize_t longest, Py_ssize_t most, list bodies=None):
+        """Return the events of a frame, so many at the most, as `hear_grant` does a grant.
+
+        The frame's body is put into a list, if there is one for it.
+        """
         cdef unsigned char room[SHORT]
         cdef Py_ssize_t size, came
         cdef list events
@@ -186,6 +189,8 @@ cdef class SocketCalls:
         events = read_events(room + HEADER, size) if size else None
         if events is None or PyList_GET_SIZE(events) > most:
             return PyBytes_FromStringAndSize(<char*>room, came)
+        if bodies is not None:
+            bodies.append(PyBytes_FromStringAndSize(<char*>room + HEADER, size))
         return events
 
     cpdef Py_ssize_t pass_on(self, bytearray out) except -1:

@@ -1,7 +1,7 @@
 cimport cython
 
 from worldline.model.frames cimport Cutter, frame, frames, header
-from worldline.wire.packed cimport pack_grant, packed_events, unpacked_events, unpacked_grant
+from worldline.wire.packed cimport pack_grant, packed_events, packed_grant, unpacked_events, unpacked_grant
 
 cdef Py_ssize_t _FEW, _PORTION, _HEAVY, _OVERHEAD, _FEW_EVENTS, _EVENTS_SAID_MAX
 cdef tuple _REQUESTS, _UNREADABLE

@@ -33,7 +33,7 @@ if not cython.compiled:  # Otherwise `codec.pxd` imports those of `packed.pyx`, 
     def _left_to_msgspec(*_: object) -> Any:
         return None
 
-    packed_events = pack_grant = unpacked_events = unpacked_grant = _left_to_msgspec
+    packed_events = pack_grant = packed_grant = unpacked_events = unpacked_grant = _left_to_msgspec
 
 # What comes in over a connection as frames: how long they may be, and what is said of what can't be one.
 #
@@ -149,6 +149,9 @@ def encode_answer(answer: Answer, longest: int = FRAME_MAX) -> bytes:
         return frame(_encode(("start", answer.to, answer.now, answer.seed, answer.control_latency, answer.reach)))
     if type(answer) is not Grant:
         return frame(_encode(answer))
+    packed: bytes | None = packed_grant(answer, longest)
+    if packed is not None:
+        return packed
     out = bytearray()
     add_grant(out, answer, longest)
     return bytes(out)

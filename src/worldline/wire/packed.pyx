@@ -95,9 +95,23 @@ cdef Py_ssize_t write_events(unsigned char* room, list events, Py_ssize_t longes
 cpdef bint pack_grant(bytearray sent, Grant grant, Py_ssize_t longest) except -1:
     """Put a grant as a frame behind what is to be sent; False: it isn't written here."""
     cdef unsigned char room[ROOM]
+    cdef Py_ssize_t size = write_grant(room, grant, longest)
+    if size:
+        append(sent, room, size)
+    return size > 0
+
+
+cpdef bytes packed_grant(Grant grant, Py_ssize_t longest):
+    """Return a grant as a frame; None: it isn't written here."""
+    cdef unsigned char room[ROOM]
+    cdef Py_ssize_t size = write_grant(room, grant, longest)
+    return PyBytes_FromStringAndSize(<char*>room, size) if size else None
+
+
+cdef Py_ssize_t write_grant(unsigned char* room, Grant grant, Py_ssize_t longest) except -1:
+    """Write a grant as a frame; return its length, or 0: it isn't written here."""
     cdef Writer out
     cdef list messages = grant.messages
-    cdef Py_ssize_t size
     begin(&out, room)
     try:
         put_bytes(&out, b"\x95\xA5grant", 7)
@@ -106,20 +120,16 @@ cpdef bint pack_grant(bytearray sent, Grant grant, Py_ssize_t longest) except -1
         put_list(&out, len(messages))
         for message in messages:
             if type(message) is not Message or not out.fits:
-                return False
+                return 0
             put_head(&out, 0x97, 0, 0)
             put_message(&out, <tuple>message)
     except UnicodeEncodeError:
-        return False
+        return 0
     final = grant.final
     if type(final) is not bool:
-        return False
+        return 0
     put_head(&out, 0xC3 if final else 0xC2, 0, 0)
-    size = finish(&out, room, longest)
-    if not size:
-        return False
-    append(sent, room, size)
-    return True
+    return finish(&out, room, longest)
 
 
 # --- Reading ---

@@ -156,7 +156,8 @@ class ServerConnection:
                 size = self._socket.recv_into(room)
             else:
                 if self._calls.takes_frames(self._size) and host.hears(session):
-                    came = self._calls.hear_events(frames.longest, EVENTS_AT_ONCE)
+                    kept = None if host.rejoining is None else session.bodies
+                    came = self._calls.hear_events(frames.longest, EVENTS_AT_ONCE, kept)
                     if type(came) is list:
                         host.hear(session, came, self._clock.read())
                         return

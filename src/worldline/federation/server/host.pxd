@@ -54,10 +54,11 @@ cdef class Host:
     cpdef work(self)
     @cython.locals(left=Py_ssize_t, busy=bint, frames=Frames, bodies=list)
     cdef _turn(self, Session session)
-    @cython.locals(count=Py_ssize_t, events=list)
+    @cython.locals(count=Py_ssize_t)
     cdef Py_ssize_t _hear(self, Session session, object body) except -1
     @cython.locals(heard=list, events=list)
     cdef Py_ssize_t _hear_on(self, Session session) except -1
+    cdef _pass_on(self, Session session, list events, body)
     @cython.locals(member=Member, actions=list)
     cpdef take(self, Session session, list events)
     @cython.locals(member=Member)

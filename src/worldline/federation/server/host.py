@@ -374,20 +374,20 @@ class Host:
             self.flow.check_under_way(session)
 
     def hears(self, session: Session) -> bool:
-        """Whether a frame that comes alone may be handed to `hear`: nothing is before it, and no journal keeps it."""
+        """Whether a frame that comes alone may be handed to `hear`: nothing is before it."""
         return (
             session.member is not None
-            and self.rejoining is None
             and not (session.busy or session.closing or session.frames.is_cut_short())
             and self.arbiter.phase is not _OVER
         )
 
     def hear(self, session: Session, events: list[Told], now: float) -> None:
-        """Take a frame that has come alone, and is read already."""
+        """Take a frame that has come alone, and is read already. What a journal keeps of it is the session's body."""
         session.heard = session.spoke = now
         session.said += 1
+        body = session.bodies.pop() if session.bodies else None
         try:
-            self.take(session, events)
+            self._pass_on(session, events, body)
         except Exception as error:
             self._stumble(session, error)
         if session.said > self.flow.frames_max and not session.throttled:
@@ -664,11 +664,7 @@ class Host:
             return 0  # It has been told, and hadn't read it yet.
         count = count_events(body)
         if count <= _TURN:
-            events = decode_events(body)
-            if self.rejoining is None:
-                self.take(session, events)
-            else:
-                self.rejoining.hear(session, events, body)
+            self._pass_on(session, decode_events(body), body)
             return count
         if count > self.limits.events_max:
             raise PeerError(
@@ -686,11 +682,15 @@ class Host:
         del session.events[-_TURN:]
         if self.arbiter.phase is not _OVER:
             events: list[Told] = [decode_event(raw) for raw in reversed(heard)]
-            if self.rejoining is None:
-                self.take(session, events)
-            else:
-                self.rejoining.hear(session, events)
+            self._pass_on(session, events, None)
         return len(heard)
+
+    def _pass_on(self, session: Session, events: list[Told], body: bytes | None) -> None:
+        """Take what a participant says; `body` is the frame in which it said that, if it is all of it."""
+        if self.rejoining is None:
+            self.take(session, events)
+        else:
+            self.rejoining.hear(session, events, body)
 
     def take(self, session: Session, events: list[Told]) -> None:
         """Do as a participant says, which is live."""

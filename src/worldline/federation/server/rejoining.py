@@ -199,10 +199,12 @@ class Rejoining:
                 host.take(session, [events.pop(0)])
             if not events or session.closing or host.over:
                 return
-        if not _FOR_JOURNAL.isdisjoint(map(type, events)):
-            self._take_in_parts(session, events)
-            return
-        if events[-1].__class__ is Fail:  # That ends the run, and isn't heard by the arbiter.
+        for event in events:
+            if type(event) in _FOR_JOURNAL:
+                self._take_in_parts(session, events)
+                return
+        last: object = type(events[-1])
+        if last is Fail:  # That ends the run, and isn't heard by the arbiter.
             host.take(session, events)
             return
         self._speaker, self._unwritten, self._frame, self._heard = name, events, frame, host.arbiter.events
@@ -212,12 +214,12 @@ class Rejoining:
                 self._write()
         finally:
             self._unwritten = None
-        if events[-1].__class__ is Leave and self.returns_s:
+        if last is Leave and self.returns_s:
             host.put(session, self._farewell(name))
 
     def _take_in_parts(self, session: Session, events: list[Told]) -> None:
         """Take what is for the arbiter, and what is for this journal alone, in order (B7)."""
-        number = [event.__class__ in _FOR_JOURNAL for event in events].index(True)
+        number = [type(event) in _FOR_JOURNAL for event in events].index(True)
         before, said, after = events[:number], events[number], events[number + 1 :]
         if before:
             self.hear(session, before)
@@ -281,7 +283,8 @@ class Rejoining:
 
     def answered(self, action: Any) -> bool:
         """Write an answer down before it goes out; return whether it needn't be sent: it was, or has to wait (B2)."""
-        if action.__class__ is not Grant and action.__class__ is not StartRun:
+        kind: object = type(action)
+        if kind is not Grant and kind is not StartRun:
             return False
         if self._unwritten is not None:
             self._write()
@@ -291,7 +294,7 @@ class Rejoining:
         session: Session | None = host.sessions.get(name)
         if session is not None and session.returning is not None and not session.returning.is_live:
             session = None  # It gets to this in the course of its rehearsal.
-        if action.__class__ is Grant and is_heavy(action):
+        if kind is Grant and is_heavy(action):
             self.journal.granted(name, self._payloads.without(action))
             return session is None
         answer = encode_answer(action, host.flow.frame_max)

@@ -10,7 +10,6 @@ cdef class RunJournal:
     cdef readonly object path
     cdef readonly bint is_resumed
     cdef readonly long long size
-    cdef readonly dict answers
     cdef readonly dict snapshots
     cdef readonly dict codes
     cdef readonly str address

@@ -118,7 +118,6 @@ class RunJournal:
         self.path = None if path is None else Path(path)
         self.is_resumed = False
         self.size = 0  # Where the next record begins.
-        self.answers: dict[str, int] = {}  # How many each participant was given.
         self.snapshots: dict[str, int] = {}  # Where the last snapshot of each is, of those who have offered any.
         self.codes: dict[str, str] = {}  # Hashes of their code, of those who have said it.
         self.address = ""  # Where the server listened last, if it was free to choose.
@@ -148,12 +147,10 @@ class RunJournal:
     def answered(self, name: str, data: bytes) -> None:
         """Note what it was answered."""
         self._append(_ANSWERED, name, data)
-        self.answers[name] += 1
 
     def granted(self, name: str, body: bytes) -> None:
         """Note what it was granted, without large payloads."""
         self._append(_GRANTED, name, body)
-        self.answers[name] += 1
 
     def enrolled(self, name: str, body: bytes) -> None:
         """Note that a participant has taken a vacancy."""
@@ -162,7 +159,6 @@ class RunJournal:
     def lost(self, name: str, body: bytes) -> None:
         """Note that a participant has gone before its start, and is expected anew."""
         self._append(RecordKind.LOST, name, body)
-        self.answers[name] = 0
 
     def restorable(self, name: str, body: bytes) -> None:
         """Note a snapshot."""
@@ -207,7 +203,6 @@ class RunJournal:
         number = self._numbers[name] = len(self._names)
         self._names.append(name)
         self._last.append(0)
-        self.answers[name] = 0
         return number
 
     def _grow(self, needed: int) -> None:
@@ -267,17 +262,10 @@ class RunJournal:
 
     def place_of_answer(self, name: str, count: int) -> int | None:
         """Return the place of the answer with which a participant had been given so many; None, if there is none."""
-        given = self.answers.get(name, 0)
-        if not count <= given:
-            return None
         if not count:
             return 0
-        for place in reversed(self.places(name)):
-            if self.kind(place) in ANSWERS:
-                if given == count:
-                    return place
-                given -= 1
-        return None
+        answers = [place for place in self.places(name) if self.kind(place) in ANSWERS]
+        return answers[count - 1] if count <= len(answers) else None
 
     def kind(self, place: int) -> int:
         """Return the kind of the record that begins there."""
@@ -403,10 +391,6 @@ class RunJournal:
             name = self._names[number]
             if kind == RecordKind.NAME:
                 self._know(text)
-            elif kind in ANSWERS:
-                self.answers[name] += 1
-            elif kind == RecordKind.LOST:
-                self.answers[name] = 0
             elif kind == RecordKind.SNAPSHOT:
                 self.snapshots[name] = place
             elif kind == RecordKind.CODE:
