@@ -7,6 +7,21 @@ from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyBy
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcpy
 
+cdef extern from *:
+    """
+    /* A loop in Cython would be one in C, of a store per byte: this is one store, where the size is known. */
+    static inline void put_big_endian(unsigned char *at, unsigned long long number, int size) {
+        #pragma GCC unroll 8
+        for (int each = 0; each < size; each++) at[size - 1 - each] = (unsigned char)(number >> 8 * each);
+    }
+    static inline void put_little_endian(unsigned char *at, unsigned long long number, int size) {
+        #pragma GCC unroll 8
+        for (int each = 0; each < size; each++) at[each] = (unsigned char)(number >> 8 * each);
+    }
+    """
+    void put_big_endian(unsigned char* at, unsigned long long number, int size) noexcept
+    void put_little_endian(unsigned char* at, unsigned long long number, int size) noexcept
+
 cdef extern from "Python.h":
     const char* utf8_of "PyUnicode_AsUTF8AndSize"(object text, Py_ssize_t* size) except NULL
     long long as_number "PyLong_AsLongLongAndOverflow"(object number, int* overflows) except? -1
@@ -31,13 +46,11 @@ cdef inline void put_bytes(Writer* out, const void* data, Py_ssize_t size) noexc
 
 cdef inline void put_head(Writer* out, unsigned char kind, unsigned long long number, int size) noexcept:
     """Write a kind, and a number of so many bytes, the most significant first."""
-    cdef int each
     if out.end - out.at <= size:
         out.fits = False
         return
     out.at[0] = kind
-    for each in range(size):
-        out.at[size - each] = <unsigned char>(number >> 8 * each)
+    put_big_endian(out.at + 1, number, size)
     out.at += size + 1
 
 
@@ -109,30 +122,6 @@ cdef inline int put_message(Writer* out, tuple message) except -1:
     return 0
 
 
-cdef inline int put_value(Writer* out, value) except -1:
-    """Write a number, a text, bytes, None, or a list or tuple of such."""
-    kind = type(value)
-    if kind is int:
-        put_number(out, value)
-    elif kind is str:
-        put_text(out, value)
-    elif kind is bytes:
-        put_payload(out, value)
-    elif value is None:
-        put_head(out, 0xC0, 0, 0)
-    elif kind is tuple:
-        put_list(out, len(<tuple>value))
-        for each in <tuple>value:
-            put_value(out, each)
-    elif kind is list:
-        put_list(out, len(<list>value))
-        for each in <list>value:
-            put_value(out, each)
-    else:
-        out.fits = False
-    return 0
-
-
 cdef inline int append(bytearray target, const void* data, Py_ssize_t size) except -1:
     """Put bytes behind what is there."""
     cdef Py_ssize_t before = PyByteArray_GET_SIZE(target), after = before + size
@@ -142,17 +131,3 @@ cdef inline int append(bytearray target, const void* data, Py_ssize_t size) exce
     PyByteArray_Resize(target, after)
     memcpy(PyByteArray_AS_STRING(target) + before, data, size)
     return 0
-
-
-cdef inline bint pack(bytearray target, value) except -1:
-    """Put a value behind what is there; False: it isn't written here."""
-    cdef unsigned char room[ROOM]
-    cdef Writer out
-    out.at, out.end, out.fits = room, room + ROOM, True
-    try:
-        put_value(&out, value)
-    except UnicodeEncodeError:
-        return False  # Half a character.
-    if out.fits:
-        append(target, room, out.at - room)
-    return out.fits

@@ -2,7 +2,7 @@ cimport cython
 from cpython.bytearray cimport PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
-from worldline.model._messagepack cimport append
+from worldline.model._messagepack cimport append, put_little_endian
 
 cdef enum:
     _MESSAGE_SIZE = 31  # Of what stands before a message's data,
@@ -13,9 +13,7 @@ cdef enum:
 
 cdef inline unsigned char* put_little(unsigned char* place, unsigned long long number, int size) noexcept:
     """Write a number, the least significant byte first; return what is behind it."""
-    cdef int each
-    for each in range(size):
-        place[each] = <unsigned char>(number >> 8 * each)
+    put_little_endian(place, number, size)
     return place + size
 
 

@@ -1,7 +1,9 @@
 cimport cython
 
 from worldline.history.observer cimport Observer
-from worldline.model._messagepack cimport pack
+from worldline.model._messagepack cimport (
+    ROOM, Writer, append, put_head, put_list, put_number, put_payload, put_text
+)
 
 cdef long long FOREVER
 cdef object _encode
@@ -82,12 +84,42 @@ cdef class _Count:
     cdef readonly long long bytes
 
 
+cdef inline bint add_message(bytearray target, sent, sender, sequence, topic, payload, list fates) except -1:
+    """Put a message in its canonical form behind what is there; False: it isn't written here."""
+    cdef unsigned char room[ROOM]
+    cdef Writer out
+    cdef tuple fate
+    out.at, out.end, out.fits = room, room + ROOM, True
+    put_list(&out, 6)
+    put_number(&out, sent)
+    try:
+        put_text(&out, sender)
+        put_number(&out, sequence)
+        put_text(&out, topic)
+        put_payload(&out, payload)
+        put_list(&out, len(fates))
+        for fate in fates:
+            put_list(&out, 4)
+            put_number(&out, fate[0])
+            put_text(&out, fate[1])
+            put_number(&out, fate[2])
+            if fate[3] is None:
+                put_head(&out, 0xC0, 0, 0)
+            else:
+                put_text(&out, fate[3])
+    except UnicodeEncodeError:
+        return False  # Half a character.
+    if out.fits:
+        append(target, room, out.at - room)
+    return out.fits
+
+
 cdef class Contents:
     cdef object _hash
     cdef bytearray _unhashed
     cdef dict _counts
     cdef readonly dict losses
 
-    @cython.locals(message=tuple, count=_Count)
+    @cython.locals(count=_Count)
     cpdef add(self, sent, sender, sequence, topic, payload, list fates)
     cdef _catch_up(self)

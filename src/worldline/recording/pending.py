@@ -334,10 +334,13 @@ SEQUENCES = 2**32
 _encode = msgpack.Encoder().encode
 _HASH_EVERY = 2**16  # Bytes: hashing many messages together costs much less than one by one.
 
-if not cython.compiled:  # Otherwise `pending.pxd` imports one in C.
+if not cython.compiled:  # Otherwise that of `pending.pxd` writes the same.
 
-    def pack(target: bytearray, value: object) -> bool:
-        target += _encode(value)
+    def add_message(
+        target: bytearray, sent: int, sender: str, sequence: int, topic: str, payload: bytes, fates: list[Fate]
+    ) -> bool:
+        """Put a message in its canonical form behind what is there; False: it isn't written here."""
+        target += _encode((sent, sender, sequence, topic, payload, fates))
         return True
 
 
@@ -362,10 +365,9 @@ class Contents:
 
     def add(self, sent: int, sender: str, sequence: int, topic: str, payload: bytes, fates: list[Fate]) -> None:
         """Go on with the next message; the fates are in their order, and stay as they are."""
-        message = (sent, sender, sequence, topic, payload, fates)
-        if not pack(self._unhashed, message):
+        if not add_message(self._unhashed, sent, sender, sequence, topic, payload, fates):
             self._catch_up()
-            self._hash.update(_encode(message))
+            self._hash.update(_encode((sent, sender, sequence, topic, payload, fates)))
         if len(self._unhashed) >= _HASH_EVERY:
             self._catch_up()
         count = self._counts.get(topic)
