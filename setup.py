@@ -27,7 +27,8 @@ CALLED_BY_PROGRAMS = (
     *("worldline.kernel.", "worldline.simpy.", "worldline.spacetime."),
 )
 
-# The loops that all simulations of the kernel and of SimPy run through, and all recordings: they gain by all of -O2.
+# The loops that all simulations of the kernel and of SimPy run through, which gain 2 to 4 % from all of -O2, and those
+# of all recordings.
 LOOPS = (
     *("worldline.kernel.engine", "worldline.kernel.process", "worldline.kernel.waiting", "worldline.kernel.heap"),
     *("worldline.simpy.engine", "worldline.simpy.agenda"),

@@ -23,11 +23,12 @@ from worldline.federation.participant.call import PATIENCE_S
 from worldline.federation.participant.client import Client
 from worldline.federation.server.host import Host
 from worldline.federation.server.limits import Limits
+from worldline.federation.server.rejoining import Rejoining
 from worldline.history.observer import Observer
 from worldline.model import LossError, ModelError, NonDeterminism, PeerError, UsageError
 from worldline.model.errors import BrokenOff, ConfigurationError
 from worldline.model.payload import from_json, to_json
-from worldline.wire.handshake import TAKEN
+from worldline.wire.handshake import TAKEN, UNEXPECTED
 
 PLAN = plan(["ann", "bob"], network=Network(default=link("2ms")), until="60ms", seed=3)
 TOPICS = ["ann", "bob"]
@@ -441,6 +442,24 @@ def test_a_participant_that_knows_more_than_a_journal_that_was_cut_off_has_to_be
 
     together(serve_cut_off, partial(live_twice, "ann"), partial(live_twice, "bob"))
     assert digests == [undisturbed]
+
+
+@pytest.mark.parametrize("word", [["resume", -1], ["resume", -9], ["restore", -1, 0], ["restore", 1, -1]])
+@pytest.mark.parametrize("steps", [0, 3])
+def test_one_that_says_to_have_been_given_less_than_nothing_is_turned_away(word: list[object], steps: int) -> None:
+    house = House("a", "b", end=10 * MS)
+    house.host.rejoining = Rejoining(house.host, None, rejoins=True)
+    peers = house.join("a"), house.join("b")
+    for step in range(steps):
+        for peer in peers:
+            peer.say(["advance", (step + 1) * MS])
+    peers[0].hang_up()
+    back = house.admit("a")
+    back.say(word)
+    assert [answer[:2] for answer in back.read() if answer[0] == "refused"] == [["refused", UNEXPECTED]]
+    assert house.host.lost().keys() == {"a"}
+    assert not house.host.over
+    house.host.rejoining.journal.close()
 
 
 @pytest.mark.parametrize(("pace", "then"), [(1.0, None), (0.5, 2.0), (None, 1.0)])

@@ -82,6 +82,7 @@ def test_a_participants_records_are_found_without_the_others(path: Path) -> None
     assert after == [b"said 2", b"answer 2", b"said 3", b"answer 3"]
     assert journal.place_of_answer("a", 0) == 0
     assert journal.place_of_answer("a", 5) is None
+    assert journal.place_of_answer("a", -1) is None
     journal.close()
 
 

@@ -37,7 +37,7 @@ _ORDINARY = (Publish, Next, Advance, Promise, Reached)
 
 
 def _alone(data: bytes) -> list[Any] | None:
-    """Return the events of which a server makes no bodies: those of one frame that is short and all there."""
+    """Return the events that a compiled server reads at once: those of one frame that is short and all there."""
     if not 4 < len(data) < 4096 or int.from_bytes(data[:4], "big") != len(data) - 4:
         return None
     try:
@@ -148,6 +148,7 @@ class Peer:
             if host.rejoining is not None:
                 self.session.bodies.append(data[HEADER_SIZE:])
             host.hear(self.session, events, self.house.clock)
+            assert not self.session.bodies
         while self.house.host.busy:
             self.house.host.work()
 

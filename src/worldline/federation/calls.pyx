@@ -136,7 +136,7 @@ cdef class SocketCalls:
         unread.append(data)
         return True
 
-    # What most hops take: whole frames, written and read without an object for them.
+    # What most hops take: whole frames, written and read without an object for them, but of what a journal keeps.
 
     cpdef bint takes_frames(self, Py_ssize_t size):
         """Whether it can do that, where so much is read at a time."""
@@ -177,7 +177,7 @@ cdef class SocketCalls:
     cpdef hear_events(self, Py_ssize_t longest, Py_ssize_t most, list bodies=None):
         """Return the events of a frame, so many at the most, as `hear_grant` does a grant.
 
-        The frame's body is put into a list, if there is one for it.
+        If there is a list for it, the frame's body goes there, too.
         """
         cdef unsigned char room[SHORT]
         cdef Py_ssize_t size, came

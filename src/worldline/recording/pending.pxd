@@ -92,23 +92,20 @@ cdef inline bint add_message(bytearray target, sent, sender, sequence, topic, pa
     out.at, out.end, out.fits = room, room + ROOM, True
     put_list(&out, 6)
     put_number(&out, sent)
-    try:
-        put_text(&out, sender)
-        put_number(&out, sequence)
-        put_text(&out, topic)
-        put_payload(&out, payload)
-        put_list(&out, len(fates))
-        for fate in fates:
-            put_list(&out, 4)
-            put_number(&out, fate[0])
-            put_text(&out, fate[1])
-            put_number(&out, fate[2])
-            if fate[3] is None:
-                put_head(&out, 0xC0, 0, 0)
-            else:
-                put_text(&out, fate[3])
-    except UnicodeEncodeError:
-        return False  # Half a character.
+    put_text(&out, sender)
+    put_number(&out, sequence)
+    put_text(&out, topic)
+    put_payload(&out, payload)
+    put_list(&out, len(fates))
+    for fate in fates:
+        put_list(&out, 4)
+        put_number(&out, fate[0])
+        put_text(&out, fate[1])
+        put_number(&out, fate[2])
+        if fate[3] is None:
+            put_head(&out, 0xC0, 0, 0)
+        else:
+            put_text(&out, fate[3])
     if out.fits:
         append(target, room, out.at - room)
     return out.fits

@@ -5,7 +5,6 @@ cdef enum:
     HEADER = 4
 
 cdef Py_ssize_t write_events(unsigned char* room, list events, Py_ssize_t longest) except -1
-cdef Py_ssize_t write_grant(unsigned char* room, Grant grant, Py_ssize_t longest) except -1
 cdef list read_events(const unsigned char* body, Py_ssize_t size)
 cdef Grant read_grant(const unsigned char* body, Py_ssize_t size)
 

@@ -382,7 +382,7 @@ class Host:
         )
 
     def hear(self, session: Session, events: list[Told], now: float) -> None:
-        """Take a frame that has come alone, and is read already. What a journal keeps of it is the session's body."""
+        """Take a frame that has come alone, and is read already. A journal keeps the body that is the session's."""
         session.heard = session.spoke = now
         session.said += 1
         body = session.bodies.pop() if session.bodies else None

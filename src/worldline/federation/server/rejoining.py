@@ -463,7 +463,7 @@ class Rejoining:
             place = self.journal.place_of_answer(name, first.answers)
             known, said = self._mark(name)
             skipped = first.said if isinstance(first, Restore) else 0
-            if place is None or (first.answers == known and skipped > said):
+            if place is None or skipped < 0 or (first.answers == known and skipped > said):
                 self._turn_away(
                     session,
                     UNEXPECTED,

@@ -265,7 +265,7 @@ class RunJournal:
         if not count:
             return 0
         answers = [place for place in self.places(name) if self.kind(place) in ANSWERS]
-        return answers[count - 1] if count <= len(answers) else None
+        return answers[count - 1] if 0 < count <= len(answers) else None
 
     def kind(self, place: int) -> int:
         """Return the kind of the record that begins there."""
