@@ -346,6 +346,37 @@ def test_both_may_be_killed(undisturbed: bytes, tmp_path: Path, address: str) ->
     assert digests == [undisturbed]
 
 
+def test_one_that_has_left_goes_only_when_the_server_knows(tmp_path: Path, address: str) -> None:
+    """A server that is killed before it has heard the last words needs them again."""
+    run = plan(["ann"], until="20ms")
+    server = MortalServer(run, address, journal=tmp_path / "run.journal")
+    holds, is_said, is_taken_up = threading.Event(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        holds.set()
+        assert is_said.wait(60)
+        server._die()
+
+    def serve_both() -> None:
+        with pytest.raises(ServerKilled):
+            server.serve()
+        again = Server(run, address, journal=tmp_path / "run.journal", limits=Limits(rejoin_s=5))
+        is_taken_up.set()
+        again.serve()
+
+    def leave() -> None:
+        with worldline.connect(address, "ann") as me:
+            me.advance(to="10ms")
+            server.order(hold)
+            assert holds.wait(60)
+            me.publish("ann", b"last words")
+            me.leave()
+            is_said.set()
+        assert is_taken_up.is_set()
+
+    together(serve_both, leave)
+
+
 def heavy(me: Client, killed_at: int | None = None) -> None:
     """Publish much, and little, and say how much was received."""
     heard = 0

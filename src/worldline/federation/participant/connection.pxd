@@ -4,7 +4,7 @@ from worldline.federation.calls cimport Mutex, ReentrantMutex, SocketCalls, mono
 from worldline.lock.ledger cimport Wire
 from worldline.wire.codec cimport Frames, decode_answer, encode_events
 
-cdef tuple _REQUESTS
+cdef tuple _ANSWERED
 cdef int _AT_ONCE
 cdef Py_ssize_t _LEAST
 cdef object Grant, Deliver, Recalled, Restore, StartRun

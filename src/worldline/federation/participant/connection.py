@@ -44,7 +44,7 @@ from worldline.federation.sockets import (
     remember,
     wake_every,
 )
-from worldline.lock import Abort, Action, Advance, Grant, Next, ParticipantEvent, Peek, StartRun
+from worldline.lock import Abort, Action, Advance, Grant, Leave, Next, ParticipantEvent, Peek, StartRun
 from worldline.lock.events import Recall, Recalled, Restore
 from worldline.lock.ledger import Wire, broken_off
 from worldline.model import LossError, Message, Stream, UsageError, WorldlineError
@@ -88,7 +88,7 @@ DOUBT_S = 1.0
 HUNG_UP = "hung up"
 """The `code` of a loss for which the other end has hung up, without a word."""
 
-_REQUESTS = (Advance, Next, Peek, Recall)
+_ANSWERED = (Advance, Next, Peek, Recall, Leave)  # The last of them, so that it is known to have been heard.
 
 
 class Conversation:
@@ -129,13 +129,13 @@ class Conversation:
         return self._bodies.pop(0) if self._bodies else None
 
     def encode(self, events: list[ParticipantEvent]) -> bytes:
-        """Return what the participant says as frames. A request leaves the answer to the one before behind."""
+        """Return what the participant says as frames. What is answered leaves the answer before behind."""
         self.says(type(events[-1]))
         return encode_events(events, self.frames.longest)
 
     def says(self, last: type) -> None:
         """Note of which kind the last event is that the participant says now."""
-        if last in _REQUESTS:
+        if last in _ANSWERED:
             self._parts = []
 
     def is_blank(self) -> bool:
